@@ -4,13 +4,13 @@ import os as _os
 from typing import Any
 
 import gpualgo._base.loaded  # noqa: F401  # the first of all: it takes the time
+from gpualgo._algorithms import show_signatures as _show_signatures
 from gpualgo._algorithms.extremes import MinMax, argmax, argmin, minmax
 from gpualgo._algorithms.histogram import histogram
 from gpualgo._algorithms.radix_sort import argsort, radix_sort
 from gpualgo._algorithms.reduce import reduce
 from gpualgo._algorithms.scan import exclusive_scan, inclusive_scan
 from gpualgo._algorithms.transform import transform
-from gpualgo._base import show_signatures as _show_signatures
 from gpualgo._base.errors import CompileError, NoDeviceError
 from gpualgo._driver.default_device import default_device
 from gpualgo._operators.operator import Operator

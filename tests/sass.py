@@ -193,7 +193,7 @@ def reduce_cases(
     cuts = [rows.tile_rows(op, 1, num_bytes // source.itemsize, source)]
     cuts += [rows.tile_rows(op, MANY_ROWS, n * rows.row_items(source), source) for n in WIDTHS]
     assert [cut.width for cut in cuts] == [0, *WIDTHS]
-    access = rows.flat(aligned, leaves)
+    access = rows.flat(source, aligned)
     cases = [Case(rows.rows_spec(op, source, acc, access, cut), rows_wide) for cut in cuts]
     widest = rows.column_items(source, acc, MANY_ROWS)
     items = widest if aligned else 1
@@ -208,7 +208,7 @@ def strided_case(op: Operator, source: Dtype, acc: Dtype, **dims: bool) -> Case:
     """Return the kernel that reduces a few long rows of any strides, or of `policy.strided`'s."""
     cut = rows.tile_rows(op, 1, MANY_BYTES // source.itemsize, source)
     is_wide = None if records.alignment_of(source) == 16 else False
-    access = rows.strided(len(records.field_dtypes(source)), **dims)
+    access = rows.strided(source, **dims)
     return Case(rows.rows_spec(op, source, acc, access, cut), is_wide)
 
 

@@ -231,7 +231,6 @@ def test_calls_from_many_threads() -> None:
 def test_one_build_per_key(monkeypatch: pytest.MonkeyPatch) -> None:
     builds: list[int] = []
     monkeypatch.setattr(kernels, "_load", lambda _key, write, _applied: write())
-    monkeypatch.setattr(kernels, "_callable", lambda loaded: loaded)
     monkeypatch.setattr(kernels, "_kernels", Memo(8))
 
     def build() -> Any:
@@ -246,7 +245,6 @@ def test_one_build_per_key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_kernels_in_memory_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kernels, "_load", lambda _key, write, _applied: write())
-    monkeypatch.setattr(kernels, "_callable", lambda loaded: loaded)
     monkeypatch.setattr(kernels, "_kernels", Memo(3))
     for key in range(10):
         kernels.get_kernel((key,), lambda: lambda *args: None)

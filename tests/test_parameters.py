@@ -14,16 +14,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpualgo._algorithms.histogram import cuda_bins as histogram
 from gpualgo._algorithms.radix_sort import cuda_passes
-from gpualgo._algorithms.radix_sort import tuning as radix_sort
-from gpualgo._algorithms.reduce import tuning as reduce
-from gpualgo._algorithms.scan import tuning as scan
-from gpualgo._algorithms.transform import tuning as transform
 from gpualgo._base.errors import CompileError
-from gpualgo._base.records import POSITION, Computed
-from gpualgo._cuda import build
+from gpualgo._base.records import POSITION, Computed, record
+from gpualgo._cuda import build, headers
 from gpualgo._cuda.build import source_folder
+from gpualgo._cuda.headers import Cpp, cpp, divisor, parameters_of
 from gpualgo._cuda.parameters import (
     F32,
     F64,
@@ -38,8 +34,10 @@ from gpualgo._cuda.parameters import (
     Scalar,
     init,
 )
-from gpualgo._cuda.templates import DIVISOR, divisor, layout
 
+DIVISOR, LAYOUT = (
+    headers.struct_of("parts/layout.cuh", cls) for cls in (cpp("Divisor"), cpp("Layout", 1))
+)
 C_TYPES: dict[str, Any] = {
     "i": ctypes.c_int32, "I": ctypes.c_uint32, "q": ctypes.c_int64, "Q": ctypes.c_uint64,
     "f": ctypes.c_float, "d": ctypes.c_double, "h": ctypes.c_int16,
@@ -113,7 +111,7 @@ def test_head_and_tail() -> None:
     kernel = Parameters(
         "Kernel", init=init(8), input=POINTER[2],
         table=Parameters("Table", cells=POINTER, size=U32), rows=DIVISOR, fixed=POINTER,
-        dims=layout(1),
+        dims=LAYOUT,
     )  # fmt: skip
     assert kernel.head.format == "<16sq8xQQQ"
     packed = kernel.pack(table={"size": 7}, rows=5, fixed=9, dims=[(3, (8,))])
@@ -231,41 +229,65 @@ def test_what_matches_compiles() -> None:
     assert code and "gather_kernel" in name  # noqa: PT018
 
 
+# --- as headers declare them --------------------------------------------------------------------
+
 _F32, _F64 = np.dtype("f4"), np.dtype("f8")
+_PAIR = record("01", [_F32, _F64])
 _COMPUTED = Computed((_F32, POSITION), _F64)
+_LAYOUT, _EVEN, _NESTED = (f"gpualgo::{name}Layout" for name in ("", "Even", "Nested"))
+_WORD = "gpualgo::uint32"
+_EVEN_BINS = Cpp("EvenBins", (_F32, _F64, _F64, _F64, 3), (("Fixed", np.dtype("u8")),))
+_SEARCH_BINS = Cpp("SearchBins", (_F32, True), (("Key", _F32),))
+# Kernels by header and name, with their template arguments; None where these do not matter.
+KERNELS: list[tuple[str, str, tuple[Any, ...]]] = [
+    ("copy", "copy", (256, 4, _WORD)),
+    ("copy", "gather", (256, 4, _WORD, _WORD)),
+    ("reduce/columns", "reduce_columns", (None, 32, 1, None, _F64, _COMPUTED, cpp("Layout", 2))),
+    ("reduce/rows", "reduce_rows", (None, 32, None, _F64, _F64, cpp("FlatRows", _F64, True))),
+    ("reduce/rows", "reduce_blocks",
+     (None, None, _F64, _COMPUTED, cpp("StridedRows", _COMPUTED, 1, _EVEN))),
+    ("reduce/rows", "reduce_blocks",
+     (None, None, _F64, _COMPUTED, cpp("StridedRows", _COMPUTED, 1, _LAYOUT, _NESTED))),
+    ("reduce/small", "reduce_small", (None, None, _F64, _F64, cpp("FlatRows", _F64, True))),
+    ("scan/walks", "scan_walks", (None, True, None, _PAIR, _PAIR)),
+    ("scan/columns", "scan_columns", (None, True, None, _F64, _F64)),
+    *(("scan/tiles", "scan_tiles", (None, True, None, kind, kind, cpp(name, kind, kind)))
+      for name, kind in (("FlatLines", _F64), ("StridedLines", _F64), ("SteppedLines", _PAIR),
+                         ("ApartLines", _PAIR), ("WindingLine", _PAIR))),
+    ("scan/wave", "scan_wave",
+     (None, True, None, _F64, _COMPUTED, cpp("ComputedLines", _F64, _COMPUTED))),
+    ("scan/rows", "scan_rows", (None, True, None, _F64, _F64, cpp("DenseRows", 8, 8, True))),
+    ("scan/rows", "scan_rows", (None, True, None, _PAIR, _PAIR, cpp("SpacedRows", 4, 8, 2))),
+    ("transform/kernel", "transform_flat", (None, None, _PAIR, _F32, _F32, _F32)),
+    ("transform/rows", "transform_rows", (None, None, _LAYOUT, None, _PAIR, _F32, _F32)),
+    ("transform/turned", "transform_turned", (None, None, _EVEN, None, _F32, _F32, _F32)),
+    ("histogram/kernel", "histogram_flat", (None, _F32, cpp("ByteBins"), None, 2)),
+    ("histogram/kernel", "histogram_strided", (None, _F32, _EVEN_BINS, None)),
+    ("histogram/small", "histogram_small", (None, _F32, _SEARCH_BINS)),
+    ("histogram/joint_count", "histogram_joint",
+     (None, None, _PAIR, cpp("JointBins", cpp("Tuple", _EVEN_BINS, _SEARCH_BINS)), None,
+      cpp("StridedItems", 2))),
+    ("histogram/sums", "histogram_write", (256, True, _F64, _F32)),
+    ("radix_sort/histogram", "radix_histogram", (None, 4, None, _WORD)),
+    ("radix_sort/passes", "radix_pass", (None, True, None, None, None, _WORD)),
+    ("radix_sort/rows", "sort_rows", (None, None, None)),
+    ("radix_sort/rows", "sort_small_rows", (256, 8, None, None)),
+    ("radix_sort/counting", "counting_sort_count", (None,) * 4),
+    ("radix_sort/counting", "counting_sort_fill", (None,) * 3),
+    ("radix_sort/words", "pack_words", (None, None, cpp("Tuple", _WORD, _WORD), None)),
+    ("merge_sort/merge", "merge_splits", (None, None, _PAIR, 2)),
+    ("merge_sort/runs", "merge_runs", (None, 7, None, _PAIR, _WORD, _WORD, 5)),
+    ("searchsorted/samples", "search_samples", (256, 3, _F32, _F32)),
+    ("top_k/narrow", "narrow", (None, True, None, None)),
+]  # fmt: skip
 DESCRIBED = [
-    cuda_passes._COPY,
-    cuda_passes._GATHER,
-    reduce.columns_params(_F64, _F64, False),
-    reduce.rows_params(_F64, _F64, reduce.flat_rows_params(1)),
-    reduce.columns_params(_COMPUTED, _F64, True),
-    reduce.rows_params(_COMPUTED, _F64, reduce.strided_rows_params(2, 1, True)),
-    reduce.rows_params(_COMPUTED, _F64, reduce.strided_rows_params(2, 1, False, True)),
-    reduce.rows_params(_F64, _F64, reduce.strided_rows_params(1, 1, False)),
-    scan.walks_params(_F64),
-    scan.columns_params(_F64),
-    scan.tiles_params(_F64, scan.FLAT_LINES_PARAMS, _F64),
-    scan.tiles_params(_F64, scan.STRIDED_LINES_PARAMS, _F64),
-    scan.tiles_params(_F64, scan.stepped_lines_params(4), _F64),
-    scan.tiles_params(_F64, scan.winding_line_params(4), _F64),
-    scan.tiles_params(_F64, scan.computed_lines_params(2, 1), _COMPUTED),
-    scan.rows_params(_F64, scan.DENSE_ROWS_PARAMS),
-    scan.rows_params(_F64, scan.spaced_rows_params(2)),
-    transform.flat_operands(1, 3),
-    transform.row_operands(2, 2, False),
-    transform.transposed_operands(1, 2, True),
-    histogram.flat_params(histogram.BYTE_BINS_PARAMS),
-    histogram.strided_params(histogram.even_bins_params(_F32)),
-    histogram.flat_params(histogram.even_bins_params(_F64)),
-    histogram.strided_params(histogram.search_bins_params(_F32)),
-    histogram.flat_params(histogram.search_bins_params(np.dtype("i8"))),
-    radix_sort.HISTOGRAM_PARAMS,
-    radix_sort.PASS_PARAMS,
-    radix_sort.ROWS_PARAMS,
-    radix_sort.SMALL_ROWS_PARAMS,
-    radix_sort.COUNT_PARAMS,
-    radix_sort.FILL_PARAMS,
+    parameters_of(f"{header}.cuh", f"{kernel}_kernel", args) for header, kernel, args in KERNELS
 ]
+
+
+def test_a_struct_that_is_nowhere_is_named() -> None:
+    with pytest.raises(LookupError, match=r"copy\.cuh and what it includes define no struct Other"):
+        headers.struct_of("copy.cuh", cpp("Other"))
 
 
 def structs_of(kind: Kind) -> Iterator[Parameters]:
@@ -273,7 +295,8 @@ def structs_of(kind: Kind) -> Iterator[Parameters]:
     if isinstance(kind, Array):
         yield from structs_of(kind.item)
     elif isinstance(kind, Parameters):
-        yield kind
+        if kind.name != "Tuple":  # of which there is one for each number of fields
+            yield kind
         for _, inner in kind.fields.values():
             yield from structs_of(inner)
 
@@ -282,8 +305,9 @@ def fields_in_source(name: str) -> list[str]:
     """Return the names of a struct's fields in C++."""
     text = "".join(path.read_text() for path in sorted(source_folder().rglob("*.cuh")))
     (body,) = re.findall(rf"\nstruct {name} {{\n(.*?)\n}};", text, re.DOTALL)
-    lines = [line.partition("//")[0].rstrip() for line in body.splitlines()]
-    declared = [line for line in lines if re.fullmatch(r"  [^ ].*;", line)]
+    body = re.sub(" *//.*", "", body)
+    lines = re.sub(r"\n {6,}", " ", body).splitlines()
+    declared = [line for line in lines if re.fullmatch(r"  [^ }].*;", line)]
     kept = [x for x in declared if not re.match(r"  (static|using|return|__device__|template)", x)]
     plain = [re.sub(r"alignas\(\d+\)|<[^<>]*>|\[[^]]*\]", "", line).rstrip(";") for line in kept]
     words = [part.split()[-1] for line in plain for part in line.split(",")]

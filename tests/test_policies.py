@@ -18,7 +18,7 @@ from support import DTYPES
 from gpualgo._algorithms.reduce import tuning as rows
 from gpualgo._algorithms.transform import tuning as elements
 from gpualgo._base import records, strides
-from gpualgo._cuda import templates
+from gpualgo._cuda import headers, templates
 from gpualgo._cuda.parameters import Parameters
 from gpualgo._driver import driver, staging
 from gpualgo._operators.operator import Operator
@@ -40,7 +40,7 @@ def _sizes(bits: int) -> st.SearchStrategy[int]:
 @given(_sizes(62), _sizes(63), st.integers(-1, 1))
 def test_divisor_is_exact(value: int, wanted: int, step: int) -> None:
     """A dividend anywhere, and those around a multiple of the divisor, where it could slip."""
-    same, magic, shift = templates.divisor(value)
+    same, magic, shift = headers.divisor(value)
     struct.pack("<qQq", same, magic, shift)  # magic < 2**64
     assert same == value
     multiple = wanted // value * value + step
@@ -90,7 +90,9 @@ def test_merge_joins_what_is_contiguous() -> None:
 
 def test_too_many_dimensions_are_refused() -> None:
     fit: Dims = [(2, (3**i,)) for i in range(strides.MAX_DIMS)]
-    kernel = Parameters("Kernel", layout=templates.layout(1))
+    kernel = Parameters(
+        "Kernel", layout=headers.struct_of("parts/layout.cuh", headers.cpp("Layout", 1))
+    )
     assert len(kernel.pack(layout=fit).tail) == len(kernel.pack(layout=[]).tail) == kernel.size
     with pytest.raises(ValueError, match=f"{strides.MAX_DIMS + 1} separate dimensions"):
         kernel.pack(layout=[*fit, (2, (1,))])

@@ -9,7 +9,7 @@ import gpualgo as ga
 from bench.inputs import uniform
 from bench.peers import gpu
 from bench.row import row
-from gpualgo._algorithms.histogram import blocks as histograms
+from gpualgo._algorithms.histogram import cuda as histograms
 from gpualgo._algorithms.scan import blocks as scans
 from gpualgo._driver import device as devices
 from gpualgo._pipeline import host_whole

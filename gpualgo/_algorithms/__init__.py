@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 from collections.abc import Callable
 from importlib import import_module
+from types import FunctionType
 from typing import Any
 
 # In the registry: `prepare`, `temp_storage_bytes` and graphs take it, and tests/contract tests it.
@@ -42,3 +45,72 @@ def __getattr__(name: str) -> Any:
     )
     globals()[name] = found
     return found
+
+
+# --- How public functions are shown.
+
+
+class _Parameter(inspect.Parameter):
+    """A parameter that is shown as ``op=operator.add``, not as ``op=<built-in function add>``."""
+
+    def __str__(self) -> str:
+        text = str(inspect.Parameter(self.name, self.kind, default=self.default))
+        prefix = "operator." if getattr(self.default, "__module__", "") == "_operator" else ""
+        text = re.sub("<built-in function (.+)>", rf"{prefix}\1", text)
+        return re.sub("<class '(.+)'>", r"\1", text)
+
+    def _format(self, **_: Any) -> str:  # what Signature.format calls from Python 3.14 on
+        return str(self)
+
+
+def show_signatures(*values: Any) -> None:
+    """Have `help` show functions as the manual does: without annotations, with whole docstrings.
+
+    Methods of classes, too, have no annotations.
+    """
+    for value in values:
+        for member in vars(value).values() if isinstance(value, type) else (value,):
+            function: Any = getattr(member, "__func__", member)  # of a class method
+            if isinstance(function, FunctionType):
+                found = inspect.signature(function).parameters.values()
+                shown = [_Parameter(one.name, one.kind, default=one.default) for one in found]
+                function.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
+                if function is value and function.__doc__:
+                    doc, names = inspect.cleandoc(function.__doc__), [one.name for one in found]
+                    function.__doc__ = _completed(doc, names) if _PARAMETERS in doc else doc
+
+
+# --- Docstrings of public functions: paragraphs that many of them would repeat are written here.
+
+_PARAMETERS = "\n\nParameters\n---"
+_STREAM = """
+stream : stream, optional
+    CUDA stream for device arrays; by default the current stream of the array's library."""
+_AXIS = """
+numpy.exceptions.AxisError
+    The axis is out of range."""
+_COMPILE = """
+CompileError
+    numba cannot compile `{}`."""
+_EXAMPLES = "\n\nExamples\n--------\n>>> import numpy as np, gpualgo as ga\n>>> "
+
+
+def _completed(doc: str, names: list[str]) -> str:
+    """Return a docstring whose sections have the shared entries that they do not write themselves.
+
+    `names` are the function's parameters.
+    """
+    if "\nExamples\n" not in doc:
+        doc = doc.replace("\n\n>>> ", _EXAMPLES, 1)
+    summary, *sections = re.split(r"\n\n(?=\w+\n--)", doc)
+    by_title = {section.partition("\n")[0]: section for section in sections}
+    is_documented = re.search(r"^(.*, )?stream( :|,|$)", by_title["Parameters"], re.MULTILINE)
+    if "stream" in names and not is_documented:
+        by_title["Parameters"] += _STREAM
+    if raises := by_title.get("Raises", ""):
+        if "axis" in names and "AxisError" not in raises:
+            by_title["Raises"] += _AXIS
+        operators = [name for name in ("op", "less", "eq", "predicate") if name in names]
+        if operators and "CompileError" not in raises:
+            by_title["Raises"] += _COMPILE.format(operators[0])
+    return "\n\n".join([summary, *by_title.values()])

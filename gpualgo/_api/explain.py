@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from gpualgo._algorithms import ALGORITHMS
 from gpualgo._arrays.view import View
 from gpualgo._base import recording, records
 from gpualgo._base.errors import CapturesChanged, CompileError, shown
 from gpualgo._cuda import build
-from gpualgo._cuda.plan import ArgMap, Clear, Launch, Plan
+from gpualgo._cuda.plan import Clear, Launch, Plan, arg_map
 from gpualgo._driver import default_device
 from gpualgo._driver import device as gpu
 from gpualgo._driver.default_device import CPU
@@ -20,6 +20,8 @@ from gpualgo._operators.operator import retried
 from gpualgo._pipeline import checks, host, outputs, planners
 from gpualgo._pipeline.decide import plan_for
 from gpualgo._pipeline.problem import Problem, Request
+
+Made = TypeVar("Made")
 
 # --- The result of `gpualgo.explain`: plain attributes and a readable text.
 
@@ -204,15 +206,15 @@ def of_plan(plan: Plan, request: Request) -> tuple[Step, ...]:
 
 def _named(plan: Plan, problem: Problem, views: Sequence[View]) -> Iterator[tuple[int, Touched]]:
     """Yield the name and size of the memory at each slot of a plan's addresses."""
-    slots = ArgMap(len(views), len(problem.results))
+    slots = arg_map(len(views), len(problem.results))
     for i, view in enumerate(views):
         name = problem.inputs[i] if i < len(problem.inputs) else f"input {i}"
-        yield slots.source(i), Touched(name, _bytes_of(view))
+        yield slots.sources[i], Touched(name, _bytes_of(view))
     for i, (name, result) in enumerate(
         zip(outputs.names_of(problem), problem.results, strict=True)
     ):
         size = math.prod(result.shape) * result.dtype.itemsize
-        yield slots.target(i), Touched(name, size)
+        yield slots.targets[i], Touched(name, size)
     for i, piece in enumerate(plan.pieces):
         yield slots.piece(i), Touched(f"temporary {i}", piece.num_bytes)
 
@@ -294,38 +296,44 @@ def checked_on_cpu(request: Request) -> Request:
     return compiled_on_cpu(request)
 
 
+def respecializing(make: Callable[[Request], Made]) -> Callable[[Request], Made]:
+    """Let a function of a call compile captured numbers in as constants, if the operator needs it.
+
+    Its errors name the call and its operator.
+    """
+
+    def made(request: Request) -> Made:
+        try:
+            return make(request)
+        except (CapturesChanged, TypeError, CompileError) as error:
+            problem, op = request.problem, request.op
+            checks.name(error, op, problem.where, problem.op_name)
+            return retried(error, op, problem.op_key, lambda: made(request.respecialized()))
+
+    return made
+
+
+@respecializing
 def compiled_on_cpu(request: Request) -> Request:
     """Compile the operator of a call on the CPU; return the request to use from then on.
 
     It is a different request if the operator needs captured numbers as constants.
     """
-    problem, op = request.problem, request.op
+    problem = request.problem
     acc = problem.acc  # set for folds; other operators were compiled when the problem was made
     if problem.device != CPU or problem.is_empty or acc is None or problem.num_arguments != 2:
         return request
-    try:
-        operator = problem.operator(op)
-        if operator is not None and not operator.is_known:
-            from gpualgo._cpu.kernels import compile_operator
+    operator = problem.operator(request.op)
+    if operator is not None and not operator.is_known:
+        from gpualgo._cpu.kernels import compile_operator
 
-            compile_operator(operator, (acc, acc), acc)
-    except (CapturesChanged, TypeError, CompileError) as error:
-        checks.name(error, op, problem.where, problem.op_name)
-        return retried(error, op, problem.op_key, lambda: compiled_on_cpu(request.respecialized()))
+        compile_operator(operator, (acc, acc), acc)
     return request
 
 
+@respecializing
 def cuda_plan(request: Request) -> Plan | None:
     """Return the plan of a call on device arrays; None if nothing is launched."""
-    try:
-        return _cuda_plan(request)
-    except (TypeError, CompileError) as error:
-        return retried(
-            error, request.op, request.problem.op_key, lambda: cuda_plan(request.respecialized())
-        )
-
-
-def _cuda_plan(request: Request) -> Plan | None:
     problem, views, op, init, out, _ = request
     if problem.views_on_host or problem.is_empty:
         return None
@@ -377,9 +385,6 @@ def explain(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanat
 
     See https://github.com/gpualgo/gpualgo/blob/main/docs/devices.md for the table of ``"auto"``.
 
-    Examples
-    --------
-    >>> import numpy as np, gpualgo as ga
     >>> with ga.default_device("cpu"):
     ...     found = ga.explain(ga.radix_sort, np.zeros(1000, np.float32))
     >>> found.device

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from gpualgo._api.explain import compiled_on_cpu
+from gpualgo._api.explain import compiled_on_cpu, respecializing
 from gpualgo._arrays import ordering
 from gpualgo._arrays.view import View, address_of, as_bytes_view, view_of
 from gpualgo._base import forks, log, recording
-from gpualgo._base.errors import CapturesChanged, CompileError
+from gpualgo._base.errors import CompileError
 from gpualgo._cpu.plan import Plan
 from gpualgo._driver import default_device, driver, streams
 from gpualgo._driver import device as gpu
 from gpualgo._driver.default_device import AUTO, CPU, WithBlock, name_of
-from gpualgo._operators.operator import Operator, as_operator, retried
+from gpualgo._operators.operator import Operator, as_operator
 from gpualgo._pipeline import checks, host, inputs, planners
 from gpualgo._pipeline.problem import Request
 from gpualgo._pipeline.run import run
@@ -71,7 +71,7 @@ def _free_chunks(chunks: list[tuple[int, int]], device: int) -> None:
 
 
 class CudaRecording:
-    """A context manager that records calls by stream capture."""
+    """Records calls by stream capture, and launches them as a CUDA graph."""
 
     def __init__(self, device: int) -> None:
         self.device = device
@@ -111,24 +111,15 @@ class CudaRecording:
             with contextlib.suppress(Exception):
                 self.builder.close()
 
-    def finish(self, calls: Sequence[Any], views: Sequence[View]) -> CudaExecutable:
-        return CudaExecutable(self, calls, views)
-
-
-class CudaExecutable:
-    """An instantiated graph; it holds all memory that it uses."""
-
-    def __init__(
-        self, recorded: CudaRecording, calls: Sequence[Any], views: Sequence[View]
-    ) -> None:
-        self._device = recorded.device
+    def finish(self, calls: Sequence[Any], views: Sequence[View]) -> None:
+        """Instantiate the graph, which holds all memory that it uses."""
         self._set_views(views)
-        with gpu.get(self._device).current():
-            self._graph = recorded.builder.complete()
-            self._ran = driver.check(driver.api().cuEventCreate(2), "cuEventCreate")
+        with gpu.get(self.device).current():
+            self._graph = self.builder.complete()
+            self._ran = driver.new_event()
         # The graph, arguments and results, and the operators' and kernels' own memory.
-        self._held: list[Any] = [self._graph, recorded.builder, list(calls), recorded.held]
-        weakref.finalize(self, _release, self._ran, self._held).atexit = False
+        self._all_held = [self._graph, self.builder, list(calls), self.held]
+        weakref.finalize(self, _release, self._ran, self._all_held).atexit = False
 
     def _set_views(self, views: Sequence[View]) -> None:
         self._has_host_arrays = any(view.device == CPU for view in views)
@@ -147,31 +138,32 @@ class CudaExecutable:
         if stream is not None:
             handle = streams.handle_of(stream, "Graph.launch")
         else:
-            handle = 0 if self._library is None else self._library.stream(self._device)
-        joined = [library.stream(self._device) for library in self._libraries]
-        ordering.wait_for_streams(handle, joined, self._device, "Graph.launch")
-        with gpu.get(self._device).current():
+            handle = 0 if self._library is None else self._library.stream(self.device)
+        joined = [library.stream(self.device) for library in self._libraries]
+        ordering.wait_for_streams(handle, joined, self.device, "Graph.launch")
+        with gpu.get(self.device).current():
             self._graph.launch(gpu.core_stream(handle))
             for later in joined if driver.is_free(handle) else ():
-                streams.wait_for(later, handle, self._device)
+                streams.wait_for(later, handle, self.device)
             if driver.is_capturing(handle):  # captured into another graph, whose end is unknown
-                recording.keep_alive(self._held)
+                recording.keep_alive(self._all_held)
                 return
-            driver.check(driver.api().cuEventRecord(self._ran, handle), "cuEventRecord")
+            driver.record(handle, self._ran)
             if stream is None and self._has_host_arrays:
                 driver.synchronize(handle)
 
     def replace(self, recorded: CudaRecording, calls: Sequence[Any], views: Sequence[View]) -> None:
         """Take over another recording of the same calls; running launches are not disturbed."""
         self._set_views(views)
-        with gpu.get(self._device).current():
+        with gpu.get(self.device).current():
             # The old arrays are released once no launch uses them.
             driver.check(driver.api().cuEventSynchronize(self._ran), "cuEventSynchronize")
             try:
                 self._graph.update(recorded.builder)
             except Exception:  # the update is refused if kernels differ, as for another alignment
                 self._graph = recorded.builder.complete()
-        self._held[:] = [self._graph, recorded.builder, list(calls), recorded.held]
+        self.arena, self.builder, self.held = recorded.arena, recorded.builder, recorded.held
+        self._all_held[:] = [self._graph, self.builder, list(calls), self.held]
 
 
 def _release(ran: Any, held: list[Any]) -> None:
@@ -192,7 +184,7 @@ class Graph:
         self._calls: list[Request] = []
         self._recording = _new_recording(device)
         self._failure: BaseException | None = None
-        self._executable: Any = None
+        self._is_finished = False
 
     is_graph, is_rough = True, False
 
@@ -268,12 +260,12 @@ class Graph:
         self._calls = calls
 
     def _finished(self, what: str) -> Any:
-        if self._executable is None:
+        if not self._is_finished:
             raise RuntimeError(
                 f"Graph.{what}: the graph is not recorded yet, or its recording failed; "
                 "leave its `with` block first"
             )
-        return self._executable
+        return self._recording
 
     def _finish(self) -> None:
         if self._failure is not None:
@@ -281,7 +273,8 @@ class Graph:
                 f"graph: a call failed while it was recorded ({self._failure}); "
                 "leave it out, or let the error end the `with` block"
             ) from self._failure
-        self._executable = self._recording.finish(self._calls, _touched(self._calls))
+        self._recording.finish(self._calls, _touched(self._calls))
+        self._is_finished = True
 
     def _successor(self, old: Any, new: Any) -> tuple[_ArrayId, Any]:
         """Return the identity of an array of the graph and its checked replacement."""
@@ -427,9 +420,6 @@ def graph(device: ty.Device | None = None) -> _Block:
 
     See https://github.com/gpualgo/gpualgo/blob/main/docs/memory.md.
 
-    Examples
-    --------
-    >>> import numpy as np, gpualgo as ga
     >>> x = np.arange(5.0)
     >>> with ga.graph("cpu") as g:
     ...     y = ga.inclusive_scan(x)
@@ -499,22 +489,19 @@ class _Job:
             raise
 
 
+@respecializing
 def _recorded(request: Request) -> _Job:
     """Return the job of a call; its operator is compiled."""
-    problem, op = request.problem, request.op
-    try:
-        return _Job(compiled_on_cpu(request))
-    except (CapturesChanged, TypeError, CompileError) as error:
-        checks.name(error, op, problem.where, problem.op_name)
-        return retried(error, op, problem.op_key, lambda: _recorded(request.respecialized()))
+    return _Job(compiled_on_cpu(request))
 
 
 class Recording(contextlib.nullcontext[None]):
-    """A context manager that records calls, with the interface of `CudaRecording`."""
+    """Records calls and runs them; has the interface of `CudaRecording`."""
 
     def __init__(self) -> None:
         super().__init__()
         self.jobs: list[_Job] = []
+        self._lock = forks.Lock()  # launches from several threads run one after the other
 
     def record(self, request: Request) -> tuple[Any, Any]:
         """Record a call; return its result and the out= for recording it again."""
@@ -530,25 +517,17 @@ class Recording(contextlib.nullcontext[None]):
         self.jobs.append(job)
         return job.result, job.out
 
-    def finish(self, calls: Sequence[Any], views: Sequence[View]) -> Executable:
-        return Executable(self)
-
-
-class Executable:
-    """Jobs that run in order; launches from several threads run one after the other."""
-
-    def __init__(self, recorded: Recording) -> None:
-        self._jobs = recorded.jobs
-        self._lock = forks.Lock()
+    def finish(self, calls: Sequence[Any], views: Sequence[View]) -> None:
+        """Do nothing: jobs are ready to run."""
 
     def launch(self, stream: Any) -> None:
         """Run all calls; return when they are done."""
         checks.no_stream(stream, "Graph.launch")
         with self._lock, recording.suspended():
-            for job in self._jobs:
+            for job in self.jobs:
                 job.run()
 
     def replace(self, recorded: Recording, calls: Sequence[Any], views: Sequence[View]) -> None:
         """Take over another recording of the same calls, after a running launch has finished."""
         with self._lock:
-            self._jobs = recorded.jobs
+            self.jobs = recorded.jobs

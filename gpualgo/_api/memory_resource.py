@@ -211,9 +211,6 @@ def temp_storage_bytes(function: Callable[..., Any], *args: Any, **kwargs: Any) 
     Compiles the kernels for a GPU, as the call would, and on the CPU the operator. Launches
     nothing. Errors that depend on elements, such as decreasing offsets, are not raised.
 
-    Examples
-    --------
-    >>> import numpy as np, gpualgo as ga
     >>> with ga.default_device("cpu"):
     ...     ga.temp_storage_bytes(ga.radix_sort, np.zeros(1000))
     0

@@ -382,9 +382,6 @@ def prepare(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Plan:
     around it. Each call of the plan reads the operator's captured values: if they have changed, it
     computes with the new ones.
 
-    Examples
-    --------
-    >>> import numpy as np, gpualgo as ga
     >>> plan = ga.prepare(ga.reduce, np.zeros(3), 0.0, lambda a, b: a + b)
     >>> float(plan(np.array([1.0, 2.0, 3.0])))
     6.0

@@ -50,8 +50,6 @@ def unique(
     out, out_count
         Arrays for the elements and their number, as for `select`. Not with `return_index`,
         `return_inverse` or `return_counts`.
-    stream : stream, optional
-        CUDA stream for device arrays; by default the current stream of the array's library.
 
     Returns
     -------
@@ -75,9 +73,6 @@ def unique(
 
     See https://github.com/gpualgo/gpualgo/blob/main/docs/runs.md.
 
-    Examples
-    --------
-    >>> import numpy as np, gpualgo as ga
     >>> x = np.array([3, 1, 3, 3, 2, 1])
     >>> ga.unique(x)
     array([1, 2, 3])

@@ -262,4 +262,4 @@ def self_test(arch: str = "sm_90") -> dict[str, Any]:
 def probe_spec() -> Spec:
     dtype = np.dtype(np.float32)
     op = Operator(lambda a, b: a * 0.5 + b)
-    return rows_spec(op, dtype, dtype, flat(True), tile_rows(op, 1, 1 << 20, dtype))
+    return rows_spec(op, dtype, dtype, flat(dtype, True), tile_rows(op, 1, 1 << 20, dtype))

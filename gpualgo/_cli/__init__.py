@@ -20,36 +20,16 @@ VALUES = {
 }
 """The values of options that take a value from a list. Others take none that is known."""
 
-_BASH = """\
-# For bash: eval "$(gpualgo completion bash)"
-_gpualgo() {{
-    local path="gpualgo" word option="" current="${{COMP_WORDS[COMP_CWORD]}}"
-    for word in "${{COMP_WORDS[@]:1:COMP_CWORD-1}}"; do
-        case "$path $word" in
-            {paths}) path="$path $word" option="" ;;
-            {valued}) option="$word" ;;
-            *" -"*) option="" ;;
-            *" =") ;;
-            *) case "$option" in {several}) ;; *) option="" ;; esac ;;
-        esac
-    done
-    [ "$current" = "=" ] && current=""
-    case "$path $option" in
-{cases}
-    esac
-}}
-complete -F _gpualgo gpualgo
-"""
-_ZSH = """\
-#compdef gpualgo
-# For zsh: eval "$(gpualgo completion zsh)", after compinit
+_SCRIPT = """\
+{head}
 _gpualgo() {{
     local path_="gpualgo" word option=""
-    for word in "${{(@)words[2,CURRENT-1]}}"; do
+    for word in {given}; do
         case "$path_ $word" in
             {paths}) path_="$path_ $word" option="" ;;
             {valued}) option="$word" ;;
             *" -"*) option="" ;;
+            *" =") ;;
             *) case "$option" in {several}) ;; *) option="" ;; esac ;;
         esac
     done
@@ -57,8 +37,21 @@ _gpualgo() {{
 {cases}
     esac
 }}
-compdef _gpualgo gpualgo
+{tail}
 """
+# For each shell: the first lines, the words before the cursor, a case, and the last line. To bash
+# the `=` of an option is a word.
+_SHELLS = {
+    "bash": (
+        '# For bash: eval "$(gpualgo completion bash)"', '"${COMP_WORDS[@]:1:COMP_CWORD-1}"',
+        '        {}) COMPREPLY=($(compgen -W "{}" -- "${{COMP_WORDS[COMP_CWORD]#=}}")) ;;',
+        "complete -F _gpualgo gpualgo",
+    ),
+    "zsh": (
+        '#compdef gpualgo\n# For zsh: eval "$(gpualgo completion zsh)", after compinit',
+        '"${(@)words[2,CURRENT-1]}"', "        {}) compadd -- {} ;;", "compdef _gpualgo gpualgo",
+    ),
+}  # fmt: skip
 
 
 class Level(NamedTuple):
@@ -71,7 +64,7 @@ class Level(NamedTuple):
 
 def run(parser: argparse.ArgumentParser, shell: str) -> int:
     levels = levels_of(parser, ("gpualgo",))
-    print({"bash": _bash, "zsh": _zsh, "fish": _fish}[shell](levels), end="")
+    print(_fish(levels) if shell == "fish" else _script(levels, shell), end="")
     return 0
 
 
@@ -121,14 +114,10 @@ def _cases(levels: list[Level], line: str) -> str:
     return "\n".join(cases)
 
 
-def _bash(levels: list[Level]) -> str:
-    line = '        {}) COMPREPLY=($(compgen -W "{}" -- "$current")) ;;'
-    return _BASH.format(cases=_cases(levels, line), **_patterns(levels))
-
-
-def _zsh(levels: list[Level]) -> str:
-    cases = _cases(levels, "        {}) compadd -- {} ;;")
-    return _ZSH.format(cases=cases, **_patterns(levels))
+def _script(levels: list[Level], shell: str) -> str:
+    head, given, case, tail = _SHELLS[shell]
+    cases = _cases(levels, case)
+    return _SCRIPT.format(head=head, given=given, cases=cases, tail=tail, **_patterns(levels))
 
 
 def _fish(levels: list[Level]) -> str:

@@ -54,13 +54,19 @@ def find_driver() -> Driver | None:
     cuda = _load("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
     if cuda is None:
         return None
-    number = ctypes.c_int()
-    cuda.cuDriverGetVersion(ctypes.byref(number))
-    cuda_version = (number.value // 1000, number.value % 1000 // 10)
+    number = _asked(cuda.cuDriverGetVersion, ctypes.c_int)
     code = cuda.cuInit(0)
     problem = "" if code == 0 else _error_name(cuda, code)
-    gpus = () if problem else _gpus(cuda)
-    return Driver(_version(), cuda_version, gpus, problem)
+    count = 0 if problem else _asked(cuda.cuDeviceGetCount, ctypes.c_int)
+    gpus = tuple(_gpu(cuda, index) for index in range(count))
+    return Driver(_version(), (number // 1000, number % 1000 // 10), gpus, problem)
+
+
+def _asked(function: Any, kind: Any, *args: Any) -> Any:
+    """Return the number that a function of the driver writes to its first argument."""
+    number = kind()
+    function(ctypes.byref(number), *args)
+    return number.value
 
 
 def _load(name: str) -> Any:
@@ -86,25 +92,16 @@ def _error_name(cuda: Any, code: int) -> str:
     return name.value.decode() if name.value else f"error {code}"
 
 
-def _gpus(cuda: Any) -> tuple[Gpu, ...]:
-    count = ctypes.c_int()
-    cuda.cuDeviceGetCount(ctypes.byref(count))
-    return tuple(_gpu(cuda, index) for index in range(count.value))
-
-
 def _gpu(cuda: Any, index: int) -> Gpu:
-    device = ctypes.c_int()
+    device = _asked(cuda.cuDeviceGet, ctypes.c_int, index)
     name = ctypes.create_string_buffer(256)
-    memory = ctypes.c_size_t()
-    cuda.cuDeviceGet(ctypes.byref(device), index)
     cuda.cuDeviceGetName(name, len(name), device)
-    cuda.cuDeviceTotalMem_v2(ctypes.byref(memory), device)
-    capability = []
-    for attribute in (_COMPUTE_CAPABILITY_MAJOR, _COMPUTE_CAPABILITY_MINOR):
-        value = ctypes.c_int()
-        cuda.cuDeviceGetAttribute(ctypes.byref(value), attribute, device)
-        capability.append(value.value)
-    return Gpu(index, name.value.decode(), (capability[0], capability[1]), memory.value)
+    memory = _asked(cuda.cuDeviceTotalMem_v2, ctypes.c_size_t, device)
+    major, minor = (
+        _asked(cuda.cuDeviceGetAttribute, ctypes.c_int, attribute, device)
+        for attribute in (_COMPUTE_CAPABILITY_MAJOR, _COMPUTE_CAPABILITY_MINOR)
+    )
+    return Gpu(index, name.value.decode(), (major, minor), memory)
 
 
 # --- Finds the paths and versions of libraries; does not raise if one is missing.

@@ -12,6 +12,7 @@ import platform
 import struct
 import sys
 import weakref
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -216,6 +217,7 @@ class Loaded:
 
     def __init__(self, image: Image, words: np.ndarray[Any, Any] | None) -> None:
         self._words = words
+        self.function: Callable[[int, int, int, int], int] | None = None  # by which it is called
         if image.entry == OBJECT:
             with loading():
                 from gpualgo._cpu import llvm

@@ -193,14 +193,13 @@ def _compile_operator(
 
 # --- Kernels.
 
-Kernel = Callable[[int, int, int, int], None]
-"""kernel(table, scratch, first, last): addresses of arguments and scratch, a range of tasks."""
+Kernel = machine.Loaded
+"""Code of f(table, scratch, first, last): addresses of arguments and scratch, a range of tasks."""
 
 KernelSource = Callable[..., Callable[..., None]]
 """Returns a kernel's Python source function; its argument is the operator call, if there is one."""
 
-_kernels: Memo[Any] = Memo(1024)
-_functions: Memo[machine.Loaded] = Memo(512)
+_kernels: Memo[Kernel] = Memo(1536)
 _shells: Memo[bytes] = Memo(64)
 _pinned: dict[int, machine.Loaded] = {}  # keeps code whose address was given out
 
@@ -224,40 +223,20 @@ def named(module: str, name: str, *options: Hashable) -> tuple[tuple[Hashable, .
 def get_kernel(
     key: tuple[Hashable, ...], write: KernelSource, applied: Applied | None = None
 ) -> Kernel:
-    """Return the compiled kernel of a key; write() returns its Python source function.
+    """Return the compiled code of a key, a kernel or another C function of words.
 
-    The key holds strings, numbers and dtypes: all that write() depends on except the operator.
+    write() returns its Python source function. The key holds strings, numbers and dtypes: all that
+    write() depends on except the operator.
     """
-    kernel: Kernel = _kernels.made(
-        _memory_key(key, applied), lambda: _callable(_load(key, write, applied))
-    )
-    return kernel
-
-
-def get_code(
-    key: tuple[Hashable, ...], write: KernelSource, applied: Applied | None = None
-) -> machine.Loaded:
-    """Return a key's C function of words, for kernels to call as long as the result is held."""
-    return _functions.made(_memory_key(key, applied), lambda: _load(key, write, applied))
+    memory_key = key if applied is None else (key, applied.key)
+    return _kernels.made(memory_key, lambda: _load(key, write, applied))
 
 
 def get_entry(key: tuple[Hashable, ...], write: KernelSource) -> int:
     """Return the address of a key's C function of words, which stays valid for good."""
-    loaded = get_code(key, write)
+    loaded = get_kernel(key, write)
     _pinned[loaded.address] = loaded
     return loaded.address
-
-
-def _memory_key(key: tuple[Hashable, ...], applied: Applied | None) -> tuple[Hashable, ...]:
-    return (key, applied.key) if applied is not None else key
-
-
-def _callable(loaded: machine.Loaded) -> Kernel:
-    kernel: Any = _PROTOTYPE(loaded.address)
-    kernel.errcheck = check
-    kernel.loaded = loaded  # keeps the code alive
-    result: Kernel = kernel
-    return result
 
 
 # Runs without the GIL. All arguments are words; ctypes converts pointers fastest.
@@ -268,7 +247,7 @@ def by_ctypes(address: int) -> Callable[[int, int, int, int], int]:
     return _PROTOTYPE(address)
 
 
-def check(status: int | None, *_: Any) -> None:
+def check(status: int) -> None:
     if status:
         raise RuntimeError(
             "op raised an exception inside a compiled kernel, which cannot propagate it; "
@@ -362,7 +341,7 @@ def compute_code(
     """
     numbers = tuple(map(records.operand_dtype, element.numbers))
     code = named("_cpu.direct_kernels", "compute_kernel", numbers, element.result, acc, capacity)
-    return get_code(*code, Applied(op, numbers, element.result))
+    return get_kernel(*code, Applied(op, numbers, element.result))
 
 
 # --- Kernels wrapped as built-in functions of CPython, which calls them ten times as fast as
@@ -387,12 +366,12 @@ class _Method(ctypes.Structure):
 
 def status_function(kernel: Kernel) -> Callable[[int, int, int, int], int]:
     """Return a function that calls a kernel and returns its status. It does not hold it."""
-    code: Any = kernel
-    entry, method = int(code.loaded.address), _method("call_kernel")
-    function: Callable[[int, int, int, int], int] = (
-        by_ctypes(entry) if method is None else _function(method, entry)
-    )
-    return function
+    if kernel.function is None:
+        method = _method("call_kernel")
+        kernel.function = (
+            by_ctypes(kernel.address) if method is None else _function(method, kernel.address)
+        )
+    return kernel.function
 
 
 class Step(NamedTuple):
@@ -422,8 +401,7 @@ def launch_function(
         head += pair
     start = 0
     for kernel, words, tasks, _ in steps:
-        code: Any = kernel
-        head += [int(code.loaded.address), start, tasks]
+        head += [kernel.address, start, tasks]
         start += len(words)
     block = np.array(head, np.int64)
     self_object = address(block), np.ndarray, block, table, tuple(steps)
@@ -445,7 +423,7 @@ def _method(name: str, *options: int) -> int | None:
     if not _IS_SUPPORTED:
         return None
     try:
-        loaded = get_code(*named("_cpu.direct_kernels", name, *options))
+        loaded = get_kernel(*named("_cpu.direct_kernels", name, *options))
     except RuntimeError as error:  # the process lacks a function of the stable ABI
         log.log(log.INFO, "kernels are called through ctypes, which is slower: %s", error)
         return None

@@ -38,12 +38,12 @@ class CostEstimate(team.Losses):
         return self.seconds < team.MOST_SECONDS
 
     def run(
-        self, kernel: Callable[[int, int, int, int], int | None], entry: int, table: int,
+        self, kernel: Callable[[int, int, int, int], int], entry: int, table: int,
         scratch: Memory, tasks: int,
     ) -> None:  # fmt: skip
         """Run light work, by the team's threads as well if there is enough of it.
 
-        `kernel` returns a status or raises; `entry` is the address of its code.
+        `kernel` returns a status; `entry` is the address of its code.
         """
         seconds, members, leader = self.seconds, 0, None
         if self.alone > 0:
@@ -59,7 +59,7 @@ class CostEstimate(team.Losses):
             check(kernel(table, scratch.address, 0, tasks))
             self.seconds = perf_counter() - start
         else:
-            check(members < 0)
+            check(int(members < 0))
             elapsed = perf_counter() - start
             is_loss = elapsed > self.seconds  # or the work has grown: one thread measures it again
             self.note(is_loss)
@@ -67,7 +67,7 @@ class CostEstimate(team.Losses):
                 self.seconds = min(self.seconds, elapsed * members)
 
     def run_any(
-        self, kernel: Callable[[int, int, int, int], int | None], entry: int, table: int,
+        self, kernel: Callable[[int, int, int, int], int], entry: int, table: int,
         scratch_bytes: int, tasks: int, work: int,
     ) -> None:  # fmt: skip
         """Run work that may be light; `work` is as in `threads.run`."""
@@ -99,8 +99,9 @@ def run_tasks(
 
     def body(first: int, last: int) -> None:
         memory = scratch(scratch_bytes)
-        kernel(address(table), address(memory), first_task + first, first_task + last)
+        check(run(address(table), address(memory), first_task + first, first_task + last))
 
+    run = status_function(kernel)
     threads.run(body, num_tasks, work)
 
 
@@ -126,8 +127,7 @@ class Launch:
         self.tasks, self.work = tasks, work
         self._tables: list[Memory] = []  # unused ones
         self.pace = CostEstimate()
-        loaded: Any = kernel
-        self.entry = int(loaded.loaded.address)  # of the kernel's code
+        self.entry = kernel.address  # of its code
         # f(scratch, *words) for little work, by one thread
         self.at_once: Callable[..., int] | None = None
         if work <= threads.SMALL_BYTES and scratch_bytes <= MEMORY_BYTES:

@@ -17,7 +17,7 @@ from numba.core.datamodel import models
 from numba.extending import intrinsic, register_model
 
 from gpualgo._base import records
-from gpualgo._cpu.plan import CONVERT, CONVERTED, DIRECT, PACK, PACKED, SIZE, Field
+from gpualgo._cpu.plan import CONVERT, CONVERTED, DIRECT, PACK, PACKED, SIZE
 
 
 def inline(function: Callable[..., Any]) -> Any:
@@ -289,7 +289,8 @@ _LONG_BYTES = 128  # the least for which memcpy is faster than a loop
 _words = pointer_to(types.intp)
 
 
-def _offset(index: int, ndim: int, lengths: int, strides: int) -> int:
+@inline
+def offset(index: int, ndim: int, lengths: int, strides: int) -> int:
     """Return the offset in bytes of the index-th element in C order."""
     total = 0
     for d in range(ndim - 1, 0, -1):
@@ -302,7 +303,8 @@ def _offset(index: int, ndim: int, lengths: int, strides: int) -> int:
     return total
 
 
-def _fetched(
+@inline
+def dense_address(
     leaf: int, scratch: int, x: int, start: int, count: int, ndim: int, lengths: int, strides: int
 ) -> int:
     """Return the address of a dense copy of numbers start, start + 1, ... of the array at `x`.
@@ -314,19 +316,13 @@ def _fetched(
         x += start * load(p, SIZE)
     else:
         packed = scratch + load(p, PACKED)
-        if load(p, PACK):  # else it was packed with the array it is interleaved with
-            call(load(p, PACK), (packed, x, start, count, ndim, lengths, strides, 1))
+        call(load(p, PACK), (packed, x, start, count, ndim, lengths, strides, 1))
         x = packed
     if load(p, CONVERT):
         converted = scratch + load(p, CONVERTED)
         call(load(p, CONVERT), (converted, x, count))
         x = converted
     return x
-
-
-# Compiled together with the kernels that call them.
-offset = numba.njit(nogil=True, error_model="numpy")(_offset)
-dense_address = numba.njit(nogil=True, error_model="numpy")(_fetched)
 
 
 def count_kernel(origin: int) -> Callable[..., None]:
@@ -355,10 +351,14 @@ def count_kernel(origin: int) -> Callable[..., None]:
     return count_positions
 
 
-def pack_kernel(itemsize: int) -> Callable[..., None]:
-    """Return the source of `layout.packer`'s function for a size of element."""
+def pack_kernel(itemsize: int, step: int) -> Callable[..., None]:
+    """Return the source of `layout.packer`'s function for a size of element.
+
+    Elements that are `step` bytes apart in the innermost dimension are moved by vectors.
+    """
     words = 2 if itemsize == 16 else 1
     word_at = pointer_to(types.Integer.from_bitwidth(itemsize * 8 // words))
+    batch, pack_batch, unpack_batch = _vector_movers(itemsize, step)
 
     def pack(
         dense: int, strided: int, start: int, count: int, ndim: int, lengths: int, strides: int,
@@ -385,11 +385,22 @@ def pack_kernel(itemsize: int) -> Callable[..., None]:
                     for i in range(n):
                         store(word_at(dense), words * i + w, value)
             elif packing:
-                for i in range(n):
+                done = 0
+                if batch > 0 and stride == step:
+                    # Bytes after the last element may belong to no array.
+                    while done + batch < n:
+                        pack_batch(dense + done * itemsize, run + done * stride)
+                        done += batch
+                for i in range(done, n):
                     for w in range(words):
                         store(word_at(dense), words * i + w, load(word_at(run + i * stride), w))
             else:
-                for i in range(n):
+                done = 0
+                if unpack_batch is not None and stride == step:
+                    while done + batch < n:
+                        unpack_batch(dense + done * itemsize, run + done * stride)
+                        done += batch
+                for i in range(done, n):
                     for w in range(words):
                         store(word_at(run + i * stride), w, load(word_at(dense), words * i + w))
             dense += n * itemsize
@@ -404,158 +415,58 @@ def pack_kernel(itemsize: int) -> Callable[..., None]:
     return pack
 
 
-# --- Loop that separates interleaved numbers, or interleaves them again.
+# --- Elements at a fixed distance, as the fields of structured arrays are.
 #
-# It loads all bytes of many elements as one vector and picks out each field by a shuffle, which
-# LLVM compiles to permutations. LLVM vectorises few of the equivalent scalar loops.
+# All bytes of many elements are loaded as one vector, from which a shuffle picks the array's own.
+# LLVM compiles it to permutations; it does not vectorise the equivalent loop.
 
-_VECTOR_BYTES = 64  # the least that one field's words take
-_I32, _I64, _BYTE = ir.IntType(32), ir.IntType(64), ir.IntType(8)
-
-
-class _Layout(NamedTuple):
-    """An element in words; their size divides all sizes and offsets of its numbers."""
-
-    step: int
-    fields: Sequence[Field]
-    unit: int
-    is_joined: bool
-
-    @property
-    def words(self) -> int:
-        return abs(self.step) // self.unit
-
-    @property
-    def low(self) -> int:
-        """Lowest offset of a byte from an element's start."""
-        return min(field.offset for field in self.fields)
-
-    def places(self, field: Field, count: int) -> list[int]:
-        """Return the indices of a field's words in so many elements, in the order of memory."""
-        first, size = (field.offset - self.low) // self.unit, field.size // self.unit
-        rows = range(count) if self.step > 0 else range(count - 1, -1, -1)
-        return [row * self.words + first + k for row in rows for k in range(size)]
+_VECTOR_BYTES = 64  # of the elements that are moved at once
+_I32, _I64 = ir.IntType(32), ir.IntType(64)
 
 
-def interleaved_kernel(step: int, fields: Sequence[Field], is_joined: bool) -> Callable[..., None]:
-    """Return the source of the function, which has a packer's arguments."""
-    unit = min(8, math.gcd(step, *(n for field in fields for n in (field.offset, field.size))))
-    layout = _Layout(step, fields, unit, is_joined)
-    move_one, batch = _single_mover(layout), _VECTOR_BYTES // unit if _uses_vectors(layout) else 0
-    move_batch = _vector_mover(layout, batch) if batch else None
-    # The last element in memory is moved alone: bytes after its numbers may belong to no array.
-    num_alone = 1 if batch and step < 0 else 0
+class _Movers(NamedTuple):
+    """Intrinsics f(dense, strided) that move the next `batch` elements."""
 
-    def run(
-        dense: int, strided: int, start: int, count: int, ndim: int, lengths: int, strides: int,
-        packing: int,
-    ) -> None:  # fmt: skip
-        inner = load(_words(lengths), ndim - 1)
-        row = start // inner
-        column = start - row * inner
-        done = 0
-        while done < count:
-            n = min(count - done, inner - column)
-            source = strided + offset(row, ndim - 1, lengths, strides) + column * step
-            i = 0
-            if move_batch is not None:
-                for i in range(num_alone):
-                    move_one(dense, done, source, i)
-                i = num_alone
-                while i + batch < n:
-                    move_batch(dense, done, source, i)
-                    i += batch
-            for k in range(i, n):
-                move_one(dense, done, source, k)
-            done += n
-            row += 1
-            column = 0
-
-    return run
+    batch: int  # 0: there are none
+    pack: Any = None
+    unpack: Any = None
 
 
-def _uses_vectors(layout: _Layout) -> bool:
-    """Return whether to use vectors: the CPU can permute such words across them."""
-    return layout.unit >= 4 or bool(binding.get_host_cpu_features().get("avx512vbmi"))
+def _vector_movers(itemsize: int, step: int) -> _Movers:
+    """Return the moves of elements of a size, `step` bytes apart (0: unknown)."""
+    unit = math.gcd(step, itemsize)
+    features = binding.get_host_cpu_features()
+    if step == 0 or (unit < 4 and not features.get("avx512vbmi")):  # no permutations of such words
+        return _Movers(0)
+    batch, words, per_item = _VECTOR_BYTES // itemsize, step // unit, itemsize // unit
+    word = ir.IntType(8 * unit)
+    dense_type, wide_type = (ir.VectorType(word, batch * n) for n in (per_item, words))
+    places = [words * i + k for i in range(batch) for k in range(per_item)]
 
+    @instruction(types.void, types.intp, types.intp)
+    def pack(_context: Any, builder: Any, dense: Any, strided: Any) -> None:
+        block = builder.load(builder.inttoptr(strided, wide_type.as_pointer()), align=1)
+        items = builder.shuffle_vector(block, ir.Constant(wide_type, ir.Undefined), _mask(places))
+        builder.store(items, builder.inttoptr(dense, dense_type.as_pointer()), align=1)
 
-def _single_mover(layout: _Layout) -> Any:
-    """Return an intrinsic that moves number `done + i` of each field, by constant distances."""
+    @instruction(types.void, types.intp, types.intp)
+    def unpack(_context: Any, builder: Any, dense: Any, strided: Any) -> None:
+        items = builder.load(builder.inttoptr(dense, dense_type.as_pointer()), align=1)
+        sources = {place: k for k, place in enumerate(places)}
+        order = _mask([sources.get(place, 0) for place in range(wide_type.count)])
+        block = builder.shuffle_vector(items, ir.Constant(dense_type, ir.Undefined), order)
+        target, bit = builder.inttoptr(strided, wide_type.as_pointer()), ir.IntType(1)
+        is_own = ir.VectorType(bit, wide_type.count)
+        kind = ir.FunctionType(ir.VoidType(), [wide_type, target.type, _I32, is_own])
+        name = f"v{wide_type.count}i{8 * unit}"
+        name = f"llvm.masked.store.{name}.p0{name}"
+        store = cgutils.get_or_insert_function(builder.module, kind, name)
+        own = ir.Constant(is_own, [place in sources for place in range(wide_type.count)])
+        builder.call(store, [block, target, _I32(1), own])
 
-    def generate(builder: Any, dense: Any, element: Any, index: Any) -> None:
-        moves = []
-        for field in layout.fields:
-            run, width = _run_of(builder, dense, field, index), layout.unit
-            for byte in range(0, field.size, width):
-                interleaved = _advance(builder, element, _constant(field.offset + byte))
-                separate = _advance(builder, run, _constant(byte))
-                pair = (separate, interleaved) if layout.is_joined else (interleaved, separate)
-                pointer_type = ir.IntType(8 * width).as_pointer()
-                source, target = (builder.bitcast(pointer, pointer_type) for pointer in pair)
-                moves.append((builder.load(source, align=1), target))
-        for value, target in moves:
-            builder.store(value, target, align=1)
-
-    return _mover(layout, generate)
-
-
-def _vector_mover(layout: _Layout, count: int) -> Any:
-    """Return an intrinsic that moves `count` numbers of each field from there."""
-    word, step = ir.IntType(8 * layout.unit), layout.step
-    vector = ir.VectorType(word, layout.words * count)
-    undefined = ir.Constant(vector, ir.Undefined)
-
-    def generate(builder: Any, dense: Any, element: Any, index: Any) -> None:
-        first = layout.low + (step * (count - 1) if step < 0 else 0)
-        block = builder.bitcast(_advance(builder, element, _constant(first)), vector.as_pointer())
-        runs = []
-        for field in layout.fields:
-            field_type = ir.VectorType(word, field.size // layout.unit * count)
-            run = builder.bitcast(_run_of(builder, dense, field, index), field_type.as_pointer())
-            runs.append((run, layout.places(field, count)))
-        if not layout.is_joined:
-            value = builder.load(block, align=1)
-            for run, places in runs:
-                builder.store(builder.shuffle_vector(value, undefined, _mask(places)), run, align=1)
-            return
-        result = undefined
-        for run, places in runs:
-            spread_mask, blend_mask = [0] * vector.count, list(range(vector.count))
-            for k, word_index in enumerate(places):
-                spread_mask[word_index], blend_mask[word_index] = k, vector.count + word_index
-            part = builder.load(run, align=1)
-            empty = ir.Constant(part.type, ir.Undefined)
-            spread = builder.shuffle_vector(part, empty, _mask(spread_mask))
-            result = builder.shuffle_vector(result, spread, _mask(blend_mask))
-        builder.store(result, block, align=1)
-
-    return _mover(layout, generate)
-
-
-def _mover(layout: _Layout, move: Callable[..., None]) -> Any:
-    @instruction(types.void, types.intp, types.intp, types.intp, types.intp)
-    def move_from(_context: Any, builder: Any, dense: Any, done: Any, strided: Any, i: Any) -> None:
-        pointer = _BYTE.as_pointer()
-        element = builder.inttoptr(strided, pointer)
-        element = _advance(builder, element, builder.mul(i, _constant(layout.step)))
-        move(builder, builder.inttoptr(dense, pointer), element, builder.add(done, i))
-
-    return move_from
-
-
-def _run_of(builder: Any, dense: Any, field: Field, index: Any) -> Any:
-    """Return the pointer to a field's separate copy. All share one base: LLVM sees no overlap."""
-    run = _advance(builder, dense, _constant(field.place))
-    return _advance(builder, run, builder.mul(index, _constant(field.size)))
+    # Masked stores of wider elements are slower than a loop: memory limits it.
+    return _Movers(batch, pack, unpack if itemsize < 4 and features.get("avx512bw") else None)
 
 
 def _mask(indices: list[int]) -> Any:
     return ir.Constant(ir.VectorType(_I32, len(indices)), indices)
-
-
-def _constant(value: int) -> Any:
-    return ir.Constant(_I64, value)
-
-
-def _advance(builder: Any, base: Any, offset: Any) -> Any:
-    return builder.gep(base, [offset], inbounds=True)

@@ -12,9 +12,9 @@ from gpualgo._base import threads
 # --- Layouts of the tables of words that kernels of several algorithms read.
 
 # One array's numbers, which a kernel needs dense and in its own type: the address and the size of a
-# number; whether they are dense already, else the packer's address (0: packed together with an
-# earlier array) and the offset of the copy in scratch memory; the converter's address (0: none) and
-# the offset of its result. See `layout.leaf` and `packing.fetched`.
+# number; whether they are dense already, else the packer's address and the offset of the copy in
+# scratch memory; the converter's address (0: none) and the offset of its result. See
+# `layout.field_arguments` and `packing.dense_address`.
 START, SIZE, DIRECT, PACK, PACKED, CONVERT, CONVERTED, LEAF = range(8)
 
 # Launches by a built-in function, on one table after the other in one block of words: the block's
@@ -33,14 +33,6 @@ JOB_WORDS = JOB_ENTRY + 8
 
 # A copy of memory: target, source, number of bytes, and bytes in one task.
 TARGET, SOURCE, SIZE_OF_ALL, PIECE, COPY_WORDS = range(5)
-
-
-class Field(NamedTuple):
-    """Offset of a number in its element, its size, and the offset of its separate copy."""
-
-    offset: int
-    size: int
-    place: int
 
 
 # --- Plans.

@@ -249,4 +249,4 @@ def _entry() -> int:
             log.log(log.INFO, "copies use one thread: %s", error)
             _is_copy_refused = True
             return 0
-    return int(_kernels[0].loaded.address)
+    return int(_kernels[0].address)

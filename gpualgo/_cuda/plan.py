@@ -41,6 +41,21 @@ class Piece(NamedTuple):
         return self.workspace_offset + self.num_bytes <= _ENDS[start]
 
 
+CONTROL_BYTES = 256  # of LookbackControl, before the states
+
+
+def lookback_states(num_bytes: int) -> tuple[Piece, int]:
+    """Return memory for the states of tiles, and how many words of it the kernel clears."""
+    piece = Piece(CONTROL_BYTES + num_bytes, STATES, is_zeroed=True)
+    return piece, (max(piece.num_bytes, STATE_BYTES) - CONTROL_BYTES) // 8
+
+
+def kept_piece(num_bytes: int) -> Piece:
+    """Return a piece of the stream's workspace, or allocated by each call if it is too large."""
+    piece = Piece(num_bytes, KEPT)
+    return piece if piece.fits else Piece(num_bytes)
+
+
 class Lent(NamedTuple):
     """The pieces of one call, and what is needed to release them."""
 
@@ -250,19 +265,21 @@ VALUE, GIVEN, FIRST, NONE = range(4)
 
 
 class ArgMap(NamedTuple):
-    """Indices of the arrays in a plan's addresses."""
+    """Indices of the arrays in a plan's addresses, or (index, bytes to add)."""
 
-    num_sources: int
-    num_targets: int
-
-    def source(self, i: int) -> int:
-        return 5 + i
-
-    def target(self, i: int) -> int:
-        return 5 + self.num_sources + i
+    sources: Sequence[Any]
+    targets: Sequence[Any]
+    first_piece: int = 0
 
     def piece(self, i: int) -> int:
-        return 5 + self.num_sources + self.num_targets + i
+        return self.first_piece + i
+
+
+def arg_map(num_sources: int, num_targets: int) -> ArgMap:
+    """Return the indices of a plan's own arrays: sources, then targets, then pieces."""
+    targets = 5 + num_sources
+    end = targets + num_targets
+    return ArgMap(range(5, targets), range(targets, end), end)
 
 
 @final

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from functools import cache
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from gpualgo._base import records
 from gpualgo._base.records import Element, Interleaved
-from gpualgo._base.strides import MAX_DIMS, Dims
 from gpualgo._cuda import build
 from gpualgo._cuda.build import Spec
-from gpualgo._cuda.parameters import I64, U64, Parameters
-from gpualgo._cuda.plan import GIVEN, VALUE
+from gpualgo._cuda.headers import Cpp, cpp, parameters_of, struct_of
+from gpualgo._cuda.plan import GIVEN, VALUE, Launch
 from gpualgo._operators.operator import SOURCE, Operator
 
 WARP = 32
@@ -48,22 +46,72 @@ START = {"value": VALUE, "is_given": GIVEN}
 """The address indices that an Init takes."""
 
 
-class Access(NamedTuple):
-    """How a kernel accesses elements: a C++ type and its fields."""
+class Applied(NamedTuple):
+    """An operator with the dtypes of its arguments and its result: numbers or records.
 
-    cpp: str
-    fields: Parameters
-    in_bytes: bool = False  # records are loaded as raw bytes
+    As a template argument it is the functor that applies the operator.
+    """
+
+    op: Operator
+    arguments: tuple[records.Argument, ...]
+    result: np.dtype[Any]
+    reads: tuple[np.dtype[Any], ...] = ()  # with index inputs, if there are any
+
+    @property
+    def inputs(self) -> tuple[np.dtype[Any], ...]:
+        return self.reads or records.slots(self.arguments)
+
+    @property
+    def outputs(self) -> tuple[np.dtype[Any], ...]:
+        return records.field_dtypes(self.result)
+
+    @property
+    def text(self) -> str:
+        return functor(self.op, self.inputs, self.result)
 
 
-def spec_of(
-    header: str, expression: str, parameters: Parameters, op: Operator, acc: np.dtype[Any],
-    source: records.Element | None = None,
+def fold_of(op: Operator, acc: np.dtype[Any]) -> Applied:
+    return Applied(op, (acc, acc), acc)
+
+
+def kernel_spec(
+    header: str, name: str, *args: Any, params: Cpp | None = None, call: Applied | None = None,
+    computed: records.Computed | None = None,
 ) -> Spec:  # fmt: skip
-    computed = source if isinstance(source, records.Computed) else None
-    if op.name is not None and computed is None:
+    """Return a kernel with these template arguments (see `text_of`).
+
+    It calls the operator of the arguments (`Applied`), or `call`, and what computes elements
+    (`Computed`). `params`: the struct that it takes, if its declaration does not name it.
+    """
+    expression = cpp(name, *args).text
+    parameters = parameters_of(header, name, args) if params is None else struct_of(header, params)
+    for arg in _all_of(args):
+        if isinstance(arg, Applied):
+            call = call or arg
+        elif isinstance(arg, records.Computed):
+            computed = computed or arg
+    if call is None or (computed is None and build.is_functor(*call[:3])):
         return Spec(header, expression, parameters)
-    return Spec(header, expression, parameters, op, (acc, acc), acc, computed)
+    return Spec(header, expression, parameters, *call[:3], computed)
+
+
+def _all_of(args: Iterable[Any]) -> Iterator[Any]:
+    """Yield template arguments, and those of classes among them."""
+    for arg in args:
+        yield arg
+        if isinstance(arg, Cpp):
+            yield from _all_of(arg.args)
+
+
+def launch(
+    spec: Spec, device: int, grid: int, threads: int, takes: Mapping[str, Any], *,
+    shared_bytes: int = 0, overlaps: bool = False, **fixed: Any,
+) -> Launch:  # fmt: skip
+    """Return the launch of a kernel; `fixed` are the values of its parameters (see `Launch`)."""
+    kernel, packed = build.kernel(spec, device), spec.parameters.pack(**fixed)
+    return Launch(
+        kernel, grid, threads, packed, device, takes, shared_bytes=shared_bytes, overlaps=overlaps
+    )
 
 
 def is_aligned(operands: Sequence[records.Element], items: int, alignment: int) -> bool:
@@ -73,85 +121,6 @@ def is_aligned(operands: Sequence[records.Element], items: int, alignment: int) 
         for operand in operands
         if operand not in (records.POSITION, records.SHARED_POSITION)
     )
-
-
-# --- Shapes and strides in the form that kernels read (parts/layout.cuh).
-
-
-def divisor(value: int) -> tuple[int, int, int]:
-    """Return (value, magic, shift) of layout.cuh's Divisor, exact for dividends below 2^63."""
-    if value == 1:
-        return 1, 0, 0
-    bits = (value - 1).bit_length()
-    return value, (1 << (63 + bits)) // value + 1, bits - 1
-
-
-def layout_type(is_even: bool) -> str:
-    return "EvenLayout" if is_even else "Layout"
-
-
-def layout_of(operands: int, is_even: bool) -> Parameters:
-    return even_layout(operands) if is_even else layout(operands)
-
-
-DIVISOR = Parameters("Divisor", divisor, value=I64, magic=U64, shift=I64)
-
-
-@cache
-def layout(operands: int) -> Parameters:
-    """Return Layout<operands>; its value is a list of dimensions with a stride per operand."""
-
-    def numbers(dims: Dims) -> list[int]:
-        if len(dims) > MAX_DIMS:
-            raise ValueError(
-                f"an array has {len(dims)} separate dimensions after adjacent ones are merged, "
-                f"kernels support at most {MAX_DIMS}; make it contiguous first"
-            )
-        padded = [*dims, *([(1, (0,) * operands)] * (MAX_DIMS - len(dims)))]
-        values = [len(dims)]
-        for extent, _ in padded:
-            values += divisor(extent)
-        for operand in range(operands):
-            values += [strides[operand] for _, strides in padded]
-        return values
-
-    return Parameters(
-        "Layout", numbers,
-        num_dims=I64, extents=DIVISOR[MAX_DIMS], strides=I64[MAX_DIMS][operands],
-    )  # fmt: skip
-
-
-MAX_NESTED = (1 << 31) - 1  # greatest extent of the inner dimension
-
-
-def is_nested(dims: Dims) -> bool:
-    """Return whether a NestedLayout can hold these dimensions."""
-    return len(dims) == 2 and dims[1][0] <= MAX_NESTED
-
-
-@cache
-def nested_layout(operands: int) -> Parameters:
-    """Return NestedLayout<operands>; its value is two dimensions, as for Layout."""
-
-    def numbers(dims: Dims) -> list[int]:
-        (_, outer), (extent, strides) = dims
-        to_first = [step - (extent - 1) * s for step, s in zip(outer, strides, strict=True)]
-        return [*divisor(extent), *outer, *strides, *to_first]
-
-    return Parameters(
-        "NestedLayout", numbers,
-        inner=DIVISOR, outer=I64[operands], strides=I64[operands], to_first=I64[operands],
-    )  # fmt: skip
-
-
-@cache
-def even_layout(operands: int) -> Parameters:
-    """Return EvenLayout<operands>; its value is at most one dimension, as for Layout."""
-
-    def numbers(dims: Dims) -> tuple[int, ...]:
-        return dims[0][1] if dims else (0,) * operands
-
-    return Parameters("EvenLayout", numbers, strides=I64[operands])
 
 
 # --- Arrays that are fields of the same records in memory: kernels load whole records if

@@ -8,12 +8,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from typing import Any, NamedTuple, Protocol
 
 from gpualgo._base import forks
 from gpualgo._driver import driver, pinned
 from gpualgo._driver.driver import Context, check
+from gpualgo._driver.pinned import CopyLane, Lender, PinnedRing, SmallBuffer
 
 # --- Allocation of device memory: this package's pool on each device, or the caller's resource.
 
@@ -203,10 +204,7 @@ class Storage:
         Launches on one stream run one after the other and share it. A captured stream allocates
         inside the graph (`allocate`), as the graph may run concurrently with the stream.
         """
-        if _thread.supplier is not None or driver.is_capturing(stream):
-            return 0
-        key = 0, self._context.stream_id(stream)
-        workspace = self._workspaces.get(key) or self._new(key, stream)
+        workspace = self._workspace(0, stream)
         return 0 if workspace is None else workspace[0]
 
     @contextmanager
@@ -216,16 +214,19 @@ class Storage:
         While it is held, no other thread queues launches that use it, and no signal handler or
         finalizer of this one.
         """
-        if _thread.supplier is not None or driver.is_capturing(stream):
-            yield 0
-            return
-        key = 1, self._context.stream_id(stream)
-        workspace = self._workspaces.get(key) or self._new(key, stream)
+        workspace = self._workspace(1, stream)
         if workspace is None or workspace[1]._is_owned():  # type: ignore[attr-defined]
             yield 0
             return
         with workspace[1]:
             yield workspace[0]
+
+    def _workspace(self, number: int, stream: int) -> tuple[int, forks.Lock] | None:
+        """Return one of a stream's two workspaces; None if the call has to allocate its own."""
+        if _thread.supplier is not None or driver.is_capturing(stream):
+            return None
+        key = number, self._context.stream_id(stream)
+        return self._workspaces.get(key) or self._new(key, stream)
 
     def _new(self, key: tuple[int, int], stream: int) -> tuple[int, forks.Lock] | None:
         with self._lock:
@@ -269,11 +270,12 @@ class Device:
         self.context = context = Context(ordinal)
         self.pool = Pool(context)
         self.storage = storage = Storage(context, self.pool)
-        self.lanes = pinned.CopyLanes(self._new_stream)
-        self.stages = pinned.PinnedRings(context)
-        size = pinned.TRAY_BYTES
-        self.trays = pinned.SmallBuffers(context, size, size, pinned.MOST_TRAYS)
-        self.large_trays = pinned.SmallBuffers(context, 0, pinned.LARGE_BYTES, pinned.MOST_LARGE)
+        self.lanes = Lender(context, lambda: CopyLane(self._new_stream), pinned.MOST_LANES)
+        self.stages = Lender(context, lambda: PinnedRing(context), pinned.MOST_STAGES)
+        small = partial(SmallBuffer, pinned.TRAY_BYTES, pinned.TRAY_BYTES)
+        self.trays = Lender(context, small, pinned.MOST_TRAYS)
+        large = partial(SmallBuffer, 0, pinned.LARGE_BYTES)
+        self.large_trays = Lender(context, large, pinned.MOST_LARGE)
         # Bound once, as every warm call uses them.
         self.current, self.outside_capture = context.current, context.outside_capture
         self.stream_id = context.stream_id

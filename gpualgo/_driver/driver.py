@@ -23,6 +23,7 @@ _HINT = (
     "or run on the CPU with gpualgo.default_device('cpu'); `gpualgo doctor` shows what is missing"
 )
 _owner_pid: int | None = None  # the process that called cuInit
+is_simple = False  # one device, and not a forked child: launches need no context switch
 
 
 @cache
@@ -68,7 +69,7 @@ def check(result: Any, what: str) -> Any:
 @cache
 def _probe() -> tuple[int, str]:
     """Return the number of GPUs and, if there are none, the reason."""
-    global _owner_pid
+    global _owner_pid, is_simple
     try:
         driver = api()
     except ImportError as error:
@@ -81,7 +82,7 @@ def _probe() -> tuple[int, str]:
     except Exception as error:  # raised by cuda.bindings if libcuda is missing
         return 0, f"no CUDA driver was found ({str(error).strip().splitlines()[0]})"
     _owner_pid = os.getpid()
-    _set_simple(int(count))
+    is_simple = int(count) == 1
     return int(count), "the driver reports no GPU"
 
 
@@ -103,13 +104,6 @@ def require_device(ordinal: int) -> None:
 
 
 _shared_lock = forks.Lock()  # guards the shared-memory limits of all kernels
-is_simple = False  # one device, and not a forked child: launches need no context switch
-
-
-def _set_simple(count: int) -> None:
-    """Set `is_simple`; a forked child resets it."""
-    global is_simple
-    is_simple = count == 1
 
 
 @forks.in_child
@@ -216,6 +210,17 @@ def synchronize(stream: int) -> None:
     check(api().cuStreamSynchronize(stream), "cuStreamSynchronize")
 
 
+def new_event() -> Any:
+    return check(api().cuEventCreate(2), "cuEventCreate")  # 2: no timing
+
+
+def record(stream: int, event: Any = None) -> Any:
+    """Return an event, by default a new one, that completes when a stream's queued work has run."""
+    event = new_event() if event is None else event
+    check(api().cuEventRecord(event, stream), "cuEventRecord")
+    return event
+
+
 def settle(stream: int) -> None:
     """Wait for a stream after an error, even during a capture, as queued work still uses memory."""
     with relaxed():
@@ -280,12 +285,8 @@ class Context:
     def ensure(self) -> None:
         """Make the context current if the thread has none."""
         if not int(check(api().cuCtxGetCurrent(), "cuCtxGetCurrent")):
-            self.adopt_thread()
-
-    def adopt_thread(self) -> None:
-        """Make the context current in a thread that has none yet."""
-        check_process()
-        check(api().cuCtxSetCurrent(self.handle), "cuCtxSetCurrent")
+            check_process()
+            check(api().cuCtxSetCurrent(self.handle), "cuCtxSetCurrent")
 
     def stream_id(self, stream: int) -> int:
         """Return a stream's unique id, which is never reused, unlike its handle."""
@@ -293,7 +294,7 @@ class Context:
         result = bindings.cuStreamGetId(stream)
         if result[0]:
             if result[0] == bindings.CUresult.CUDA_ERROR_INVALID_CONTEXT:
-                self.adopt_thread()
+                self.ensure()
                 result = bindings.cuStreamGetId(stream)
             check(result, "cuStreamGetId")
         return int(result[1])

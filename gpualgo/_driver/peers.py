@@ -76,26 +76,24 @@ def _stream_of(memory: Memory) -> Stream:
     return memory.device, memory.stream
 
 
-def _record_event(earlier: Stream) -> Any:
-    """Return a new event that completes when a stream's queued work has run."""
-    device, stream = earlier
-    with gpu.get(device).current():
-        event = check(driver.api().cuEventCreate(2), "cuEventCreate")  # 2: no timing
-        check(driver.api().cuEventRecord(event, stream), "cuEventRecord")
-    return event
+def _wait(pairs: Iterable[tuple[Stream, Stream]]) -> None:
+    """Let the first stream of each pair, of any GPU, wait for the work queued so far on the second.
 
-
-def _wait(waiting: dict[Stream, list[Stream]]) -> None:
-    """Let streams, of any GPU, wait for the work queued so far on others; the host does not wait.
-
-    All events are recorded before any stream waits, as two streams may wait for each other.
+    The host does not wait. All events are recorded before any stream waits, as two streams may wait
+    for each other.
     """
-    streams = {earlier for others in waiting.values() for earlier in others}
-    events = {earlier: _record_event(earlier) for earlier in streams}
+    waiting: dict[Stream, dict[Stream, Any]] = {}
+    for later, earlier in pairs:
+        if later != earlier:
+            waiting.setdefault(later, {})[earlier] = None
+    events: dict[Stream, Any] = {}
+    for device, stream in {earlier for several in waiting.values() for earlier in several}:
+        with gpu.get(device).current():
+            events[device, stream] = driver.record(stream)
     try:
-        for (device, stream), others in waiting.items():
+        for (device, stream), several in waiting.items():
             with gpu.get(device).current():
-                for earlier in others:
+                for earlier in several:
                     waits = driver.api().cuStreamWaitEvent(stream, events[earlier], 0)
                     check(waits, "cuStreamWaitEvent")
     finally:
@@ -128,24 +126,19 @@ def copy_all(copies: Sequence[Copy], are_ours: bool) -> None:
     sources' streams waits for the copies; with `are_ours`, small sources are kept alive instead, as
     nobody writes to them.
     """
-    before: dict[Stream, list[Stream]] = {}
-    after: dict[Stream, list[Stream]] = {}
+    used: list[tuple[Stream, Stream]] = []  # the streams of each source that is not kept alive
     kept: dict[Stream, list[Any]] = {}
     for target, source, size in copies:
-        target_stream, source_stream = _stream_of(target), _stream_of(source)
-        if target_stream == source_stream:
-            continue
-        _add_wait(before, target_stream, source_stream)
-        if are_ours and size < HELD_BYTES:
-            kept.setdefault(target_stream, []).append(source.owner)
+        if are_ours and size < HELD_BYTES and _stream_of(target) != _stream_of(source):
+            kept.setdefault(_stream_of(target), []).append(source.owner)
         else:
-            _add_wait(after, source_stream, target_stream)
-    _wait(before)
+            used.append((_stream_of(source), _stream_of(target)))
+    _wait((_stream_of(target), _stream_of(source)) for target, source, _ in copies)
     for copy in copies:
         move(copy)
     for (device, stream), owners in kept.items():
         streams.keep_until_done(stream, device, *owners)
-    _wait(after)
+    _wait(used)
     _mark_used([source for _, source, _ in copies])
 
 
@@ -175,18 +168,12 @@ def reading(reads: Sequence[Read]) -> Iterator[None]:
     That work waits for the work queued so far on the memory's own stream, and later work there
     waits for it.
     """
-    before: dict[Stream, list[Stream]] = {}
-    after: dict[Stream, list[Stream]] = {}
-    for reader, memory in reads:
-        source_stream = _stream_of(memory)
-        if source_stream != reader:
-            _add_wait(before, reader, source_stream)
-            _add_wait(after, source_stream, reader)
-    _wait(before)
+    pairs = [(reader, _stream_of(memory)) for reader, memory in reads]
+    _wait(pairs)
     try:
         yield
     finally:
-        _wait(after)
+        _wait((source, reader) for reader, source in pairs)
         _mark_used([memory for _, memory in reads])
 
 
@@ -196,9 +183,3 @@ def _mark_used(memories: Sequence[Memory]) -> None:
         own = getattr(memory.owner, "owner", None)
         if type(own) is streams.Memory:
             own.use_on(memory.stream)
-
-
-def _add_wait(waiting: dict[Stream, list[Stream]], later: Stream, earlier: Stream) -> None:
-    several = waiting.setdefault(later, [])
-    if earlier not in several:
-        several.append(earlier)

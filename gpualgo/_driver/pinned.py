@@ -6,9 +6,9 @@ import ctypes
 import math
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, TypeAlias
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -16,11 +16,97 @@ from gpualgo._base import forks
 from gpualgo._driver import driver
 from gpualgo._driver.driver import Context, check
 
+# --- What calls borrow: each thing is used by one call at a time, and returned for later ones.
+
+
+class Lendable(Protocol):
+    def settle(self) -> None:
+        """After an error, wait for queued work that may still use it."""
+
+
+Thing = TypeVar("Thing", bound=Lendable)
+
+
+class Lender(Generic[Thing]):
+    """The things of one kind on one device; up to `most` are made when none is unused."""
+
+    def __init__(self, context: Context, make: Callable[[], Thing], most: int) -> None:
+        self._context, self._make, self._most = context, make, most
+        self._idle: list[Thing] = []
+        self._in_doubt: list[Thing] = []  # after errors: queued work may still use them
+        self._count = 0  # number made
+        self._changed = threading.Condition(forks.Lock())
+
+    def take(self) -> Thing | None:
+        """Return an unused one; None if all are in use, or no memory is left for another."""
+        try:
+            return self._idle.pop()
+        except IndexError:
+            with suppress(MemoryError):
+                return self._new()
+            return None
+
+    def give_back(self, thing: Thing) -> None:
+        self._idle.append(thing)
+
+    def give_back_in_doubt(self, thing: Thing) -> None:
+        """Return one after an error; it is lent again once its work could be waited for."""
+        self._in_doubt.append(thing)
+        with suppress(Exception), self._changed:
+            self._settle()
+
+    @contextmanager
+    def lend(self) -> Iterator[Thing]:
+        """Yield one, after waiting while all are in use; MemoryError if not even one is made."""
+        with self._changed:
+            while (thing := self._idle.pop() if self._idle else self._new()) is None:
+                if self._count == len(self._in_doubt):  # nobody will return one
+                    self._settle()
+                else:
+                    self._changed.wait()
+        try:
+            yield thing
+        except BaseException:
+            self.give_back_in_doubt(thing)
+            raise
+        else:
+            self.give_back(thing)
+        finally:
+            with self._changed:
+                self._changed.notify()
+
+    def _settle(self) -> None:
+        """Wait for the work of those returned after errors; raise if waiting fails."""
+        with self._context.current():
+            for thing in list(self._in_doubt):
+                thing.settle()
+                self._in_doubt.remove(thing)
+                self._idle.append(thing)
+
+    def _new(self) -> Thing | None:
+        """Return one more; None if all are in use."""
+        with self._changed:
+            if self._in_doubt:
+                with suppress(Exception):
+                    self._settle()
+                    return self._idle.pop()
+            if self._count >= self._most:
+                return None
+            try:
+                with self._context.outside_capture():  # exempt from captures of other threads
+                    thing = self._make()
+            except MemoryError:
+                if self._count == len(self._in_doubt):
+                    raise
+                return None
+            self._count += 1
+            return thing
+
+
 # --- Trays: reusable buffers for calls on small host arrays, page-locked memory plus device
 # memory.
 #
-# Trays for larger calls have device memory only. A call owns a tray until its work has finished;
-# trays are reused.
+# Trays for larger calls have device memory only. If none is left, a call allocates its own memory.
 
 TRAY_BYTES = 1 << 20  # all arrays of a call, in host and device memory each
 MOST_TRAYS = 8  # per device
@@ -47,63 +133,14 @@ class SmallBuffer:
                 api.cuMemFreeHost(self.host)
             raise
 
-
-class SmallBuffers:
-    """The trays of one size on one device, shared by its calls."""
-
-    def __init__(self, context: Context, host_bytes: int, device_bytes: int, most: int) -> None:
-        self._context, self._sizes, self._most = context, (host_bytes, device_bytes), most
-        self._idle: list[SmallBuffer] = []
-        self._in_doubt: list[SmallBuffer] = []
-        self._count = 0
-        self._lock = forks.Lock()
-
-    def take(self) -> SmallBuffer | None:
-        """Return an unused tray; None if no further one can be allocated."""
-        try:
-            return self._idle.pop()
-        except IndexError:
-            return self._new()
-
-    def give_back(self, tray: SmallBuffer) -> None:
-        self._idle.append(tray)
-
-    def give_back_in_doubt(self, tray: SmallBuffer) -> None:
-        """Return a tray after an error: queued work may still use it."""
-        self._in_doubt.append(tray)
-        with suppress(Exception), self._lock:
-            self._settle()
-
-    def _settle(self) -> None:
-        """Wait for the work of trays returned after errors; raise if waiting fails."""
-        pending = list(self._in_doubt)
-        with self._context.current():
-            driver.settle(0)
-        for tray in pending:
-            self._in_doubt.remove(tray)
-            self._idle.append(tray)
-
-    def _new(self) -> SmallBuffer | None:
-        with self._lock:
-            if self._in_doubt:
-                with suppress(Exception):
-                    self._settle()
-                    return self._idle.pop()
-            if self._count >= self._most:
-                return None
-            try:
-                with self._context.outside_capture():  # exempt from captures of other threads
-                    tray = SmallBuffer(*self._sizes)
-            except MemoryError:  # the call allocates its own memory, or raises
-                return None
-            self._count += 1
-            return tray
+    def settle(self) -> None:
+        driver.settle(0)
 
 
 # --- Stages: rings of pinned blocks that copy contiguous pageable arrays to a GPU and back.
 #
-# The host fills or empties one block while others are being copied. `copy_by` installs a
-# multithreaded copy function (docs/adr/0032-threads-that-stand-by.md).
+# The host fills or empties one block while others are being copied. `_pipeline/host_whole.py`
+# replaces `copy` by a multithreaded function (docs/adr/0032-threads-that-stand-by.md).
 
 BLOCK_BYTES = 4 << 20
 FIRST_BYTES = 512 << 10  # smaller first block of an upload, so that the bus starts early
@@ -111,15 +148,9 @@ MOST_BLOCKS = 8  # per stage, allocated on demand
 MOST_STAGES = 4  # per device
 
 Copy: TypeAlias = Callable[[int, int, int], object]
-Part: TypeAlias = tuple[int, int, int]  # device offset, host address, bytes
+Part: TypeAlias = tuple[int, int, int]  # device address, host address, bytes
 
 copy: Copy = ctypes.memmove  # copies host memory: target, source, size
-
-
-def copy_by(how: Copy) -> None:
-    """Install the function that fills and empties blocks."""
-    global copy
-    copy = how
 
 
 class Block:
@@ -133,7 +164,7 @@ class Block:
         self.address = int(check(api.cuMemHostAlloc(size, 1), "allocating pinned memory"))
         self.is_used = self.is_in_doubt = False  # in doubt: a copy that the event does not cover
         try:
-            self.event = check(api.cuEventCreate(2), "cuEventCreate")  # 2: no timing
+            self.event = driver.new_event()
         except BaseException:
             api.cuMemFreeHost(self.address)
             raise
@@ -168,7 +199,7 @@ class Block:
 
     def record(self, stream: int) -> None:
         """Let `wait` wait for the work that is queued so far."""
-        check(driver.api().cuEventRecord(self.event, stream), "cuEventRecord")
+        driver.record(stream, self.event)
         self.is_used, self.is_in_doubt = True, False
 
     def free(self) -> None:
@@ -180,10 +211,10 @@ class Block:
 class PinnedRing:
     """Blocks that one call uses in turn."""
 
-    __slots__ = ("_context", "_most", "blocks", "turn")
+    __slots__ = ("_context", "_most", "_stream", "blocks", "turn")
 
     def __init__(self, context: Context) -> None:
-        self._context, self._most, self.turn = context, MOST_BLOCKS, 0
+        self._context, self._most = context, MOST_BLOCKS
         self.blocks: list[Block] = []
         self._add()
 
@@ -208,40 +239,45 @@ class PinnedRing:
         block.wait()
         return block
 
-    def upload(self, parts: Sequence[Part], target: int, stream: int) -> None:
+    def _begin(self, stream: int) -> None:
+        self._stream, self.turn = stream, 0  # start with blocks that are allocated already
+
+    def upload(self, parts: Iterable[Part], stream: int) -> None:
         """Copy host memory to the device; on return it has been read."""
+        self._begin(stream)
         size = FIRST_BYTES
-        for offset, source, length in parts:
+        for target, source, length in parts:
             done = 0
             while done < length:
                 size = min(size, length - done)
                 block = self.next()
                 copy(block.address, source + done, size)
-                block.send(target + offset + done, size, stream)
+                block.send(target + done, size, stream)
                 done += size
                 size = BLOCK_BYTES
 
-    def download(self, parts: Iterable[Part], source: int, stream: int) -> None:
+    def download(self, parts: Iterable[Part], stream: int) -> None:
         """Copy device memory to the host; complete on return.
 
         Each part is requested from `parts` while the previous one is being copied.
         """
+        self._begin(stream)
         in_flight: deque[tuple[Block, int, int]] = deque()
-        for offset, target, length in parts:
+        for source, target, length in parts:
             for done in range(0, length, BLOCK_BYTES):
                 size = min(BLOCK_BYTES, length - done)
                 if len(in_flight) == self._grow(len(in_flight) + 1):
                     _copy_out(*in_flight.popleft())
                 block = self.next()
-                block.fetch(source + offset + done, size, stream)
+                block.fetch(source + done, size, stream)
                 in_flight.append((block, target + done, size))
         while in_flight:
             _copy_out(*in_flight.popleft())
 
-    def settle(self, stream: int) -> None:
-        """After an error, wait for copies that no event covers."""
+    def settle(self) -> None:
+        """Wait for copies that no event covers."""
         if any(block.is_in_doubt for block in self.blocks):
-            driver.settle(stream)
+            driver.settle(self._stream)
         for block in self.blocks:
             block.is_in_doubt = False
 
@@ -249,43 +285,6 @@ class PinnedRing:
 def _copy_out(block: Block, target: int, size: int) -> None:
     block.wait()
     copy(target, block.address, size)
-
-
-class PinnedRings:
-    """The stages of one device, shared by its calls and reused."""
-
-    def __init__(self, context: Context) -> None:
-        self._context = context
-        self._idle: list[PinnedRing] = []
-        self._free = threading.Semaphore(MOST_STAGES)
-        self._lock = forks.Lock()
-
-    @contextmanager
-    def lend(self, stream: int) -> Iterator[PinnedRing | None]:
-        """Yield a stage for copies on a stream, once one is free; None if memory is short."""
-        with self._free:
-            stage = self._take()
-            if stage is None:
-                yield None
-                return
-            stage.turn = 0  # start with blocks that are allocated already
-            try:
-                yield stage
-            except BaseException:
-                with suppress(Exception):  # a stage that cannot be waited for is dropped
-                    stage.settle(stream)
-                    self._idle.append(stage)
-                raise
-            self._idle.append(stage)
-
-    def _take(self) -> PinnedRing | None:
-        with self._lock:
-            if self._idle:
-                return self._idle.pop()
-            try:
-                return PinnedRing(self._context)
-            except MemoryError:  # no more memory can be pinned
-                return None
 
 
 # --- Copy lanes: streams with pinned buffers, for large strided pageable arrays.
@@ -309,51 +308,5 @@ class CopyLane:
             raise
         self.stream, self.slots = new_stream(), (first, second)
 
-
-class CopyLanes:
-    """The lanes of one device, shared by its calls and reused."""
-
-    def __init__(self, new_stream: Callable[[], int]) -> None:
-        self._new_stream = new_stream
-        self._idle: list[CopyLane] = []
-        self._count = 0  # number of lanes created
-        self._changed = threading.Condition(forks.Lock())
-
-    @contextmanager
-    def lend(self) -> Iterator[CopyLane]:
-        """Yield a lane, waiting for a free one; its work is finished when it is returned.
-
-        If no memory can be pinned for another lane, calls share the existing ones.
-        """
-        lane, is_idle = self._take(), False
-        try:
-            try:
-                yield lane
-                driver.synchronize(lane.stream)
-            except BaseException:
-                driver.settle(lane.stream)
-                is_idle = True
-                raise
-            is_idle = True
-        finally:
-            with self._changed:
-                if is_idle:
-                    self._idle.append(lane)
-                else:  # its state is unknown: drop it
-                    self._count -= 1
-                self._changed.notify()
-
-    def _take(self) -> CopyLane:
-        with self._changed:
-            while not self._idle:
-                if self._count < MOST_LANES:
-                    try:
-                        lane = CopyLane(self._new_stream)
-                    except MemoryError:
-                        if not self._count:
-                            raise
-                    else:
-                        self._count += 1
-                        return lane
-                self._changed.wait()
-            return self._idle.pop()
+    def settle(self) -> None:
+        driver.settle(self.stream)

@@ -11,7 +11,7 @@ Device memory is contiguous and in C order of the host array.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any, TypeAlias
 
@@ -32,7 +32,7 @@ PAGES_BYTES = 256 << 20  # pages of a result are populated in parts of this size
 
 Array: TypeAlias = np.ndarray[Any, Any]
 Ints: TypeAlias = tuple[int, ...]
-Block: TypeAlias = tuple[int, Array]  # device offset, and the host memory
+Block: TypeAlias = tuple[int, Array]  # device address, and the host memory
 
 
 @contextmanager
@@ -70,92 +70,82 @@ def upload(source: Array, target: int, device: int, stream: int) -> None:
 
     Page-locked memory is read in stream order.
     """
-    upload_all([source], target, device, stream)
-
-
-def upload_all(sources: Sequence[Array], target: int, device: int, stream: int) -> None:
-    """Copy arrays to the device, one after the other in memory."""
-    strided, parts, temporaries = list[Block](), list[Part](), list[Array]()
-    offset, route = 0, _Route(sources, stream)
-    for source in sources:
-        if not source.nbytes:
-            continue
-        plain = route.plain(source)
-        if plain is None:
-            strided.append((offset, source))
-        else:
-            if plain is not source:
-                plain[...] = source
-                temporaries.append(plain)  # kept until the stage has read it
-            host, size = plain.ctypes.data, plain.nbytes
-            if route.is_staged(host, size) or not sends(host, target + offset, size, stream):
-                parts.append((offset, host, size))
-        offset += source.nbytes
-    if parts:
-        with gpu.get(device).stages.lend(stream) as stage:
-            if stage is not None:
-                stage.upload(parts, target, stream)
-            else:
-                for offset, host, size in parts:
-                    send(host, target + offset, size, stream)
-    if not strided:
-        return
-
-    def move(lane: CopyLane, blocks: Sequence[Block]) -> None:
-        for number, (offset, block) in enumerate(blocks):
-            slot = lane.slots[number % 2]
-            slot.wait()
-            np.copyto(slot.array(block.shape, block.dtype), block)
-            slot.send(target + offset, block.nbytes, lane.stream)
-
-    _by_lanes(move, strided, device, stream)
+    copy_all([source], target, device, stream, is_upload=True)
 
 
 def download(source: int, target: Array, device: int, stream: int) -> None:
     """Copy device memory into an array; complete once the stream has run."""
-    download_all(source, [target], device, stream)
+    copy_all([target], source, device, stream, is_upload=False)
 
 
-def download_all(source: int, targets: Sequence[Array], device: int, stream: int) -> None:
-    """Copy adjacent device memory into several arrays."""
-    strided, parts, copies = list[Block](), list[Part](), list[tuple[Array, Array]]()
-    offset, route = 0, _Route(targets, stream)
-    for target in targets:
-        if not target.nbytes:
+def copy_all(
+    arrays: Sequence[Array], memory: int, device: int, stream: int, is_upload: bool
+) -> None:
+    """Copy arrays to adjacent device memory, or with `is_upload` False from it."""
+    strided, parts, temporaries = list[Block](), list[Part](), list[tuple[Array, Array]]()
+    offset, route = 0, _Route(arrays, stream)
+    for array in arrays:
+        if not array.nbytes:
             continue
-        plain = route.plain(target)
+        plain = route.plain(array)
         if plain is None:
-            strided.append((offset, target))
+            strided.append((memory + offset, array))
         else:
+            if plain is not array:
+                temporaries.append((array, plain))  # kept until the stage has read it
+                if is_upload:
+                    plain[...] = array
             host, size = plain.ctypes.data, plain.nbytes
-            if route.is_staged(host, size) or not fetches(source + offset, host, size, stream):
-                parts.append((offset, host, size))
-            if plain is not target:
-                copies.append((target, plain))
-        offset += target.nbytes
+            is_queued = not route.is_staged(host, size) and try_copy(
+                memory + offset, host, size, stream, is_upload
+            )
+            if not is_queued:
+                parts.append((memory + offset, host, size))
+        offset += array.nbytes
     if parts:
-        with gpu.get(device).stages.lend(stream) as stage:
-            if stage is not None:
-                stage.download(_with_pages(parts), source, stream)
-            else:
-                for offset, host, size in _with_pages(parts):
-                    fetch(source + offset, host, size, stream)
-    if copies:
+        _by_stage(parts if is_upload else _with_pages(parts), device, stream, is_upload)
+    if temporaries and not is_upload:
         driver.synchronize(stream)
-    for target, plain in copies:
-        target[...] = plain
-    if not strided:
-        return
+        for array, plain in temporaries:
+            array[...] = plain
+    if strided:
+        _by_lanes(_upload_blocks if is_upload else _download_blocks, strided, device, stream)
 
-    def move(lane: CopyLane, blocks: Sequence[Block]) -> None:
-        for number, (offset, block) in enumerate(blocks):
-            slot = lane.slots[number % 2]
-            slot.fetch(source + offset, block.nbytes, lane.stream)
-            if number > 0:
-                land(lane.slots[1 - number % 2], blocks[number - 1][1])
-        land(lane.slots[(len(blocks) - 1) % 2], blocks[-1][1])
 
-    _by_lanes(move, strided, device, stream)
+def _by_stage(parts: Iterable[Part], device: int, stream: int, is_upload: bool) -> None:
+    with ExitStack() as stack:
+        try:
+            stage = stack.enter_context(gpu.get(device).stages.lend())
+        except MemoryError:  # no memory can be pinned
+            for memory, host, size in parts:
+                if is_upload:
+                    send(host, memory, size, stream)
+                else:
+                    fetch(memory, host, size, stream)
+        else:
+            (stage.upload if is_upload else stage.download)(parts, stream)
+
+
+def _upload_blocks(lane: CopyLane, blocks: Sequence[Block]) -> None:
+    for number, (memory, block) in enumerate(blocks):
+        slot = lane.slots[number % 2]
+        slot.wait()
+        np.copyto(slot.array(block.shape, block.dtype), block)
+        slot.send(memory, block.nbytes, lane.stream)
+
+
+def _download_blocks(lane: CopyLane, blocks: Sequence[Block]) -> None:
+    for number, (memory, block) in enumerate(blocks):
+        slot = lane.slots[number % 2]
+        slot.fetch(memory, block.nbytes, lane.stream)
+        if number > 0:
+            _land(lane.slots[1 - number % 2], blocks[number - 1][1])
+    _land(lane.slots[(len(blocks) - 1) % 2], blocks[-1][1])
+
+
+def _land(slot: Any, target: Array) -> None:
+    slot.wait()
+    np.copyto(target, slot.array(target.shape, target.dtype))
 
 
 def _with_pages(parts: Sequence[Part]) -> Iterator[Part]:
@@ -163,11 +153,11 @@ def _with_pages(parts: Sequence[Part]) -> Iterator[Part]:
 
     Populated earlier, pages of a memory-mapped file could be evicted before they are written.
     """
-    for offset, address, size in parts:
+    for memory, address, size in parts:
         for done in range(0, size, PAGES_BYTES):
             length = min(PAGES_BYTES, size - done)
             threads.populate(address + done, length)
-            yield offset + done, address + done, length
+            yield memory + done, address + done, length
 
 
 class _Route:
@@ -196,11 +186,6 @@ class _Route:
         return not device.is_page_locked(place, num_bytes)
 
 
-def land(slot: Any, target: Array) -> None:
-    slot.wait()
-    np.copyto(target, slot.array(target.shape, target.dtype))
-
-
 def _by_lanes(
     move: Callable[[CopyLane, Sequence[Block]], None], arrays: Sequence[Block], device: int,
     stream: int,
@@ -217,6 +202,7 @@ def _by_lanes(
         begin, end = (len(blocks) * share // shares for share in (first, last))
         with gpu_device.current(), gpu_device.lanes.lend() as lane:
             move(lane, blocks[begin:end])
+            driver.synchronize(lane.stream)
 
     threads.run(body, shares, sum(array.nbytes for _, array in arrays))
 
@@ -277,25 +263,17 @@ def values(
     return array
 
 
-def sends(host: int, target: int, size: int, stream: int) -> bool:
-    """Like `send`; return False if the driver refuses, as for partly page-locked memory."""
-    result = driver.api().cuMemcpyHtoDAsync(target, host, size, stream)
-    return not _is_refused(result, "cuMemcpyHtoDAsync", stream)
-
-
-def fetches(source: int, host: int, size: int, stream: int) -> bool:
-    """Like `fetch`; return False if the driver refuses, as for partly page-locked memory."""
-    result = driver.api().cuMemcpyDtoHAsync(host, source, size, stream)
-    return not _is_refused(result, "cuMemcpyDtoHAsync", stream)
-
-
-def _is_refused(result: Any, what: str, stream: int) -> bool:
+def try_copy(memory: int, host: int, size: int, stream: int, is_upload: bool) -> bool:
+    """Queue a copy; return False if the driver refuses, as for partly page-locked memory."""
+    name = "cuMemcpyHtoDAsync" if is_upload else "cuMemcpyDtoHAsync"
+    ends = (memory, host) if is_upload else (host, memory)
+    result = getattr(driver.api(), name)(*ends, size, stream)
     if result[0] == 0:
-        return False
+        return True
     # A captured copy cannot use a stage: its blocks hold other data when the graph runs.
     if result[0] != driver.api().CUresult.CUDA_ERROR_INVALID_VALUE or driver.is_capturing(stream):
-        check(result, what)
-    return True
+        check(result, name)
+    return False
 
 
 def move(source: int, target: int, size: int, stream: int) -> None:

@@ -90,13 +90,11 @@ def wait_for(stream: int, earlier: int, device: int) -> None:
     with gpu.get(device).current():
         if driver.is_capturing(stream) and not driver.is_capturing(earlier):
             return
-        api = driver.api()
-        event = check(api.cuEventCreate(2), "cuEventCreate")  # 2: no timing
+        event = driver.record(earlier)
         try:
-            check(api.cuEventRecord(event, earlier), "cuEventRecord")
-            check(api.cuStreamWaitEvent(stream, event, 0), "cuStreamWaitEvent")
+            check(driver.api().cuStreamWaitEvent(stream, event, 0), "cuStreamWaitEvent")
         finally:
-            check(api.cuEventDestroy(event), "cuEventDestroy")
+            check(driver.api().cuEventDestroy(event), "cuEventDestroy")
 
 
 # --- Lifetime of device memory: results of no library, and objects that a stream still uses.
@@ -145,10 +143,8 @@ def keep_until_done(stream: int, device: int, *objects: Any) -> None:
     """
     if driver.is_capturing(stream):
         return
-    api = driver.api()
     with gpu.get(device).current():
-        event = check(api.cuEventCreate(2), "cuEventCreate")  # 2: no timing
-        check(api.cuEventRecord(event, stream), "cuEventRecord")
+        event = driver.record(stream)
     keep_until_event((device, stream), event, objects)
 
 
@@ -188,12 +184,10 @@ class Memory:
         """Record that the work queued on a stream so far uses the memory."""
         if driver.is_capturing(stream):  # the graph keeps its arrays
             return
-        api = driver.api()
         gpu_device = gpu.get(self.device)
         with gpu_device.current():
             identity = gpu_device.stream_id(stream)
             event = self._events.get(identity)
             if event is None:
-                event = driver.check(api.cuEventCreate(2), "cuEventCreate")  # 2: no timing
-                event = self._events.setdefault(identity, event)
-            driver.check(api.cuEventRecord(event, stream), "cuEventRecord")
+                event = self._events.setdefault(identity, driver.new_event())
+            driver.record(stream, event)

@@ -28,8 +28,6 @@ class Hooks:
     """reshaped(x, shape, text) returns a lazy array."""
     copy: Callable[..., Any]
     """copy(x, out=None) returns a materialized array."""
-    reduced: Callable[..., Any]
-    """reduced(ufunc, x, …) returns ``ufunc.reduce(x, …)``."""
     functions: dict[Any, Callable[..., Any]]
     """Implementations of NumPy functions for lazy arrays."""
 

@@ -37,10 +37,8 @@ def called(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[s
     for option in kwargs:
         if option not in ("axis", "dtype", "keepdims", "initial"):
             raise no_option(name, option)
-    if method == "reduce":
-        return hooks.reduced(ufunc, *inputs, out=out[0], **kwargs)
     of_numpy = getattr(import_module("gpualgo.numpy"), ufunc.__name__)
-    return of_numpy.accumulate(*inputs, out=out[0], **kwargs)
+    return getattr(of_numpy, method)(*inputs, out=out[0], **kwargs)
 
 
 def _computed(
@@ -52,23 +50,14 @@ def _computed(
     dtype = kwargs.pop("dtype", None)
     for option in kwargs:
         raise no_option(name, option)
-    if dtype is not None:
-        inputs, (dtype, *_) = of_loop(ufunc, name, inputs, dtype)
-    parts = (np.floor_divide, np.remainder) if ufunc is np.divmod else (ufunc,)
-    made = tuple([hooks.applied(part, inputs, name) for part in parts])
-    if dtype is not None:
-        made = tuple([one if one.dtype == dtype else one.astype(dtype) for one in made])
-    if all(one is None for one in out):
+    is_lazy = all(one is None for one in out)
+    if is_lazy and dtype is None:
+        parts = (np.floor_divide, np.remainder) if ufunc is np.divmod else (ufunc,)
+        made = tuple([hooks.applied(part, inputs, name) for part in parts])
         return made if len(made) > 1 else made[0]
-    if len(made) == 1:
-        return written(made[0], out[0], name)
-    if any(one is None for one in out):  # a lazy result would read what the other one overwrites
-        made = tuple([hooks.copy(x) if to is None else x for x, to in zip(made, out, strict=True)])
-        pairs = zip(made, out, strict=True)
-        return tuple([x if to is None else written(x, to, name) for x, to in pairs])
-    broadcasts = [_broadcast(x, to, name) for x, to in zip(made, out, strict=True)]
-    hooks.copy(tuple(broadcasts), out=out)  # in one call, as an output may be an input
-    return out
+    computed = import_module("gpualgo.numpy._ufuncs").computed
+    out = (None,) * ufunc.nout if is_lazy else out
+    return computed(ufunc, ufunc, inputs, is_lazy, out, True, dtype, "same_kind", name)
 
 
 def written(x: Any, out: Any, name: str) -> Any:

@@ -496,13 +496,8 @@ def content_of_code(code: types.CodeType) -> Token:
         code.co_kwonlyargcount,
         code.co_flags,
         len(code.co_varnames),
-        # Parameters that nested code reads: not in the bytecode before Python 3.11.
-        tuple(
-            code.co_varnames.index(name) if name in code.co_varnames else -1
-            for name in code.co_cellvars
-        ),
         code.co_freevars,
-        getattr(code, "co_exceptiontable", b""),
+        code.co_exceptiontable,
     )
 
 

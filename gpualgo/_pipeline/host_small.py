@@ -208,14 +208,14 @@ class Small(Warm):
         ordinal, count = self._device, self._count
         targets = [memory + offset for offset in self._offsets]
         for array, target in zip(arrays, targets, strict=False):
-            _upload(array, target, ordinal)
+            _copy(array, target, ordinal, is_upload=True)
         self._plan.queue(0, (*start, scalars, *targets))
         if self._is_bound:
-            _download(targets[-1], results[-1], ordinal)
+            _copy(results[-1], targets[-1], ordinal, is_upload=False)
             driver.synchronize(0)
             results = host_whole.written(results)
         for result, target in zip(results, targets[count:], strict=True):
-            _download(target, result, ordinal)
+            _copy(result, target, ordinal, is_upload=False)
         driver.synchronize(0)
 
 
@@ -229,20 +229,12 @@ def log_staged(
         log.log(log.INFO, text, problem.where, problem.device, strategy, bytes_in, bytes_out)
 
 
-def _upload(array: Array, target: int, device: int) -> None:
-    """Copy a contiguous array that is known to be pageable to the device.
+def _copy(array: Array, memory: int, device: int, is_upload: bool) -> None:
+    """Copy a contiguous array that is known to be pageable to or from the device.
 
     The driver need not be asked whether it is page-locked.
     """
     size = array.nbytes
     is_direct = 0 < size < staging.DIRECT_BYTES
-    if not (is_direct and staging.sends(address(array), target, size, 0)):
-        staging.upload(array, target, device, 0)
-
-
-def _download(source: int, array: Array, device: int) -> None:
-    """Copy device memory into such an array."""
-    size = array.nbytes
-    is_direct = 0 < size < staging.DIRECT_BYTES
-    if not (is_direct and staging.fetches(source, address(array), size, 0)):
-        staging.download(source, array, device, 0)
+    if not (is_direct and staging.try_copy(memory, address(array), size, 0, is_upload)):
+        staging.copy_all([array], memory, device, 0, is_upload)

@@ -74,15 +74,14 @@ def find_interleaved(arrays: Sequence[Array]) -> Interleaved | None:
 Arrays = Sequence[np.ndarray[Any, Any]]
 
 
-def _first_copy(target: int, source: int, size: int) -> None:
-    """Copy to or from a page-locked block, and let several threads do so from now on."""
+def _copy(target: int, source: int, size: int) -> None:
+    """Copy to or from a page-locked block by several threads."""
     from gpualgo._cpu import team  # deferred: programs with small arrays never need it
 
-    pinned.copy_by(team.copy)
     team.copy(target, source, size)
 
 
-pinned.copy_by(_first_copy)
+pinned.copy = _copy
 
 
 def page_locked_views(
@@ -119,53 +118,44 @@ def on_device(
     output counts. If anything fails, nothing is written to pageable arrays.
     """
     handle = handle_on(device, stream, inputs[0], where)
-    arrays = (*inputs, *outputs)
+    arrays, count = (*inputs, *outputs), len(inputs)
     with gpu.get(device).current():
         if places is None:
             places = page_locked_views(arrays, device, where, is_aligned=not is_copied)
         has_pageable = None in places
         if has_pageable and stream is not None:
-            driver.refuse_capture(handle, pageable(places.index(None) < len(inputs), where))
+            driver.refuse_capture(handle, pageable(places.index(None) < count, where))
             driver.synchronize(handle)
         operands = [
             _Operand(array, place, is_copied) for array, place in zip(arrays, places, strict=True)
         ]
-        _join(operands[: len(inputs)])
+        sources, targets = operands[:count], operands[count:]
+        _join(sources)
+        copied = dict.fromkeys(operand.record for operand in operands)
+        buffers = [record for record in copied if record.is_lent]
         is_done = False
         try:
-            is_upper_bound &= has_pageable
-            with _lend(operands, len(inputs), device, handle, is_upper_bound) as views:
-                yield handle, views[: len(inputs)], views[len(inputs) :]
+            sizes = [buffer.array.nbytes for buffer in buffers]
+            with staging.device_buffers(device, handle, sizes) as addresses:
+                for buffer, address in zip(buffers, addresses, strict=True):
+                    buffer.address = address
+                views = [operand.view(device) for operand in operands]
+                for record in dict.fromkeys(source.record for source in sources):
+                    record.copy(device, handle, is_upload=True)
+                yield handle, views[:count], views[count:]
+                if is_upper_bound and has_pageable:
+                    targets[-1].copy(device, handle, is_upload=False)
+                    driver.synchronize(handle)
+                    for target, part in zip(targets, written(outputs), strict=True):
+                        target.array = part
+                for target in targets:
+                    target.copy(device, handle, is_upload=False)
             if stream is None or has_pageable:
                 driver.synchronize(handle)
                 is_done = True
         finally:
             if not is_done:  # also after an error
                 streams.keep_until_done(handle, device, *arrays)
-
-
-@contextmanager
-def _lend(
-    operands: list[_Operand], num_inputs: int, device: int, stream: int, is_upper_bound: bool
-) -> Iterator[list[View]]:
-    """Yield the device views of the operands; upload inputs before and download outputs after."""
-    buffers = [one for one in dict.fromkeys(operand.record for operand in operands) if one.is_lent]
-    sizes = [buffer.array.nbytes for buffer in buffers]
-    with staging.device_buffers(device, stream, sizes) as addresses:
-        for buffer, address in zip(buffers, addresses, strict=True):
-            buffer.address = address
-        views = [operand.view(device) for operand in operands]
-        for buffer in dict.fromkeys(operand.record for operand in operands[:num_inputs]):
-            buffer.upload(device, stream)
-        yield views
-        outputs = operands[num_inputs:]
-        if is_upper_bound:
-            outputs[-1].download(device, stream)
-            driver.synchronize(stream)
-            for operand, part in zip(outputs, written([o.array for o in outputs]), strict=True):
-                operand.array = part
-        for operand in outputs:
-            operand.download(device, stream)
 
 
 def written(results: Arrays) -> list[np.ndarray[Any, Any]]:
@@ -260,21 +250,17 @@ class _Operand:
         """The operand that is copied: the records that contain this array, or itself."""
         return self if self.within is None else self.within
 
-    @property
-    def _memory(self) -> np.ndarray[Any, Any]:
-        return self.array.transpose(self.order) if self.order else self.array
-
-    def upload(self, device: int, stream: int) -> None:
+    def copy(self, device: int, stream: int, is_upload: bool) -> None:
+        """Copy the array to its device memory, or back."""
         if self.device_view is None:
-            staging.upload(self._memory, self.address, device, stream)
+            array = self.array.transpose(self.order) if self.order else self.array
+            staging.copy_all([array], self.address, device, stream, is_upload)
         elif self.is_lent:
-            staging.move(self.first, self.address, self.array.nbytes, stream)
-
-    def download(self, device: int, stream: int) -> None:
-        if self.device_view is None:
-            staging.download(self.address, self._memory, device, stream)
-        elif self.is_lent:
-            staging.move(self.address, self.first, self.array.nbytes, stream)
+            host, memory, size = self.first, self.address, self.array.nbytes
+            if is_upload:
+                staging.move(host, memory, size, stream)
+            else:
+                staging.move(memory, host, size, stream)
 
 
 def queue(
@@ -440,23 +426,12 @@ def operator_on_device(op: Operator, device: int, stream: Any, where: str) -> Op
 
 def _copied(view: View, device: int) -> View:
     """Return the view of a contiguous copy on the device, which the view's owner frees."""
+    from gpualgo._arrays import protocols
+
     source = np.ascontiguousarray(array_of_addresses(view)).reshape(view.shape)
     stream = gpu.get(device).copy_stream
     copy = device_array.empty(view.shape, view.dtype, device, stream)
     if source.nbytes:
-        api = driver.api()
-        status = api.cuMemcpyHtoDAsync(copy.ptr, source.ctypes.data, source.nbytes, stream)
-        driver.check(status, "cuMemcpyHtoDAsync")
+        staging.send(source.ctypes.data, copy.ptr, source.nbytes, stream)
         driver.synchronize(stream)
-    return view._replace(ptr=copy.ptr, strides=copy.strides, device=device, owner=copy,
-                         library=_CopyStream(stream))  # fmt: skip
-
-
-class _CopyStream:
-    """Stand-in library of a captured array: returns the stream on which the copy was written."""
-
-    def __init__(self, stream: int) -> None:
-        self._stream = stream
-
-    def stream(self, device: int) -> int:
-        return self._stream
+    return protocols.own_view(copy)

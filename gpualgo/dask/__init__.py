@@ -10,7 +10,7 @@ except ImportError as error:
         f"gpualgo.dask needs dask ({error}); run `pip install 'gpualgo[dask]'`"
     ) from error
 
-from gpualgo._base import show_signatures as _show_signatures
+from gpualgo._algorithms import show_signatures as _show_signatures
 from gpualgo.dask._by_key import reduce_by_key, unique
 from gpualgo.dask._chunks import searchsorted, select, top_k, transform
 from gpualgo.dask._folds import exclusive_scan, histogram, inclusive_scan, reduce

@@ -1,4 +1,4 @@
-"""NumPy reductions and scans of lazy arrays, each by one call of `reduce` or `inclusive_scan`."""
+"""Reductions of lazy arrays as NumPy's: rules of ufuncs, sums, moments, products."""
 
 from __future__ import annotations
 
@@ -8,16 +8,73 @@ from typing import Any
 import numpy as np
 
 from gpualgo._algorithms.reduce import reduce
-from gpualgo._algorithms.transform import transform
-from gpualgo._arrays.view import as_view
 from gpualgo._base import dtypes
-from gpualgo._lazy import operators
 from gpualgo._lazy.array import LazyArray
 from gpualgo._lazy.combining import applied, zipped
 from gpualgo._lazy.expression_cache import ExpressionCache
 from gpualgo._operators.operator import Operator
-from gpualgo._operators.tokens import same
 from gpualgo._pipeline import checks
+
+Dtype = np.dtype[Any]
+
+# Rules for the dtype of results: as NumPy's sums, the elements' dtype, bool, or the ufunc's.
+SUM, SAME, TRUTH, OWN = "sum", "same", "truth", "own"
+# The associative ufuncs, which may be computed in any grouping.
+RULES: dict[np.ufunc, str] = {
+    np.add: SUM, np.multiply: SUM, np.minimum: SAME, np.maximum: SAME, np.fmin: SAME,
+    np.fmax: SAME, np.bitwise_and: SAME, np.bitwise_or: SAME, np.bitwise_xor: SAME, np.gcd: SAME,
+    np.lcm: SAME, np.hypot: OWN, np.logaddexp: OWN, np.logaddexp2: OWN, np.logical_and: TRUTH,
+    np.logical_or: TRUTH, np.logical_xor: TRUTH,
+}  # fmt: skip
+
+
+def wide(kind: Dtype) -> Dtype:
+    """Return the dtype in which sums and moments are computed: float32 for 16-bit floats.
+
+    Sums of ones in float16 would stop growing at 2048, in bfloat16 at 256.
+    """
+    is_half = dtypes.kind(kind) == "f" and kind.itemsize == 2
+    return np.dtype(np.float32) if is_half else kind
+
+
+def sum_dtype(kind: Dtype) -> Dtype:
+    if kind.kind in "bi" and kind.itemsize < 8:
+        return np.dtype(np.int64)
+    return np.dtype(np.uint64) if kind.kind == "u" else kind
+
+
+def wide_of(ufunc: np.ufunc, kind: Dtype) -> Dtype:
+    return wide(kind) if RULES[ufunc] is SUM else kind
+
+
+# The built-in functors of these ufuncs need an order; operators have NumPy's of complex numbers.
+_COMPLEX_OPERATORS: dict[np.ufunc, Callable[[Any, Any], Any]] = {
+    np.maximum: lambda a, b: np.maximum(a, b), np.minimum: lambda a, b: np.minimum(a, b),
+    np.fmax: lambda a, b: np.fmax(a, b), np.fmin: lambda a, b: np.fmin(a, b),
+}  # fmt: skip
+_FROM_IDENTITY = frozenset((np.gcd, np.hypot, np.logaddexp, np.logaddexp2))
+_INTEGER_OPERATORS: dict[np.ufunc, np.ufunc] = {np.fmax: np.maximum, np.fmin: np.minimum}
+
+
+def started(ufunc: np.ufunc, kind: Dtype) -> Any:
+    """Return NumPy's initial value if it affects results: sums of -0.0 are 0.0, gcd(-4) is 4."""
+    if ufunc in _FROM_IDENTITY:
+        return ufunc.identity
+    if ufunc is np.add and dtypes.kind(kind) in "fc":
+        return 0
+    return 1 if ufunc is np.multiply and kind.kind == "c" else None
+
+
+def operator_of(ufunc: np.ufunc, kind: Dtype) -> Any:
+    if kind.kind == "c":
+        return _COMPLEX_OPERATORS.get(ufunc, ufunc)
+    return _INTEGER_OPERATORS.get(ufunc, ufunc) if kind.kind in "biu" else ufunc
+
+
+def lazy_as(x: Any, kind: Dtype) -> LazyArray:
+    lazy = zipped(x, "")
+    return lazy if lazy.dtype == kind else lazy.astype(kind)
+
 
 # --- Means and variances in one reduction, for NumPy functions of lazy and other arrays.
 #
@@ -31,15 +88,6 @@ def float_of(kind: Dtype) -> Dtype:
 
 def real_of(kind: Dtype) -> Dtype:
     return np.dtype(f"f{kind.itemsize // 2}") if kind.kind == "c" else kind
-
-
-def wide(kind: Dtype) -> Dtype:
-    """Return the dtype in which sums and moments are computed: float32 for 16-bit floats.
-
-    Sums of ones in float16 would stop growing at 2048, in bfloat16 at 256.
-    """
-    is_half = dtypes.kind(kind) == "f" and kind.itemsize == 2
-    return np.dtype(np.float32) if is_half else kind
 
 
 def _combined(a: Any, b: Any) -> Any:
@@ -163,11 +211,6 @@ def spread(count: int, rest: float, is_root: bool) -> Callable[..., Any]:
     return lambda x, y, squares: root(_finite_complex(x, y, squares) / rest)
 
 
-def lazy_as(x: Any, kind: Dtype) -> LazyArray:
-    lazy = zipped(x, "")
-    return lazy if lazy.dtype == kind else lazy.astype(kind)
-
-
 def _counted(mask: Any, x: Any, none: Any) -> Any:
     return np.int64(mask), np.where(mask, x, none)
 
@@ -197,120 +240,6 @@ def counted_sums(x: Any, mask: Any, axis: Any, kind: Dtype, keepdims: bool) -> t
     return results[0], results[1]
 
 
-# Rules for the dtype of results: as NumPy's sums, the elements' dtype, bool, or the ufunc's.
-SUM, SAME, BOOL, OWN = "sum", "same", "bool", "own"
-# The associative ufuncs, which may be computed in any grouping.
-RULES: dict[np.ufunc, str] = {
-    np.add: SUM, np.multiply: SUM, np.minimum: SAME, np.maximum: SAME, np.fmin: SAME,
-    np.fmax: SAME, np.bitwise_and: SAME, np.bitwise_or: SAME, np.bitwise_xor: SAME, np.gcd: SAME,
-    np.lcm: SAME, np.hypot: OWN, np.logaddexp: OWN, np.logaddexp2: OWN, np.logical_and: BOOL,
-    np.logical_or: BOOL, np.logical_xor: BOOL,
-}  # fmt: skip
-
-Dtype = np.dtype[Any]
-
-
-def reduced(
-    ufunc: np.ufunc, a: Any, axis: Any = 0, dtype: Any = None, out: Any = None,
-    keepdims: bool = False, initial: Any = None, name: str = "",
-) -> Any:  # fmt: skip
-    """Return ``ufunc.reduce``; sums of 16-bit floats are rounded once, at the end."""
-    name = name or f"np.{ufunc.__name__}.reduce"
-    x, kind = _elements(ufunc, a, dtype, name)
-    acc = wide_of(ufunc, kind)
-    operators.no_lazy_out(out, name)
-    axis = axis_of(axis, x.ndim, name)
-    is_direct = out is not None and acc == kind and dtype_of(out, name) == kind
-    if initial is None:
-        initial = started(ufunc, kind)
-    result = reduce(
-        lazy_as(x, acc), initial, operator_of(ufunc, kind), axis=axis, keepdims=bool(keepdims),
-        dtype=acc, out=out if is_direct else None,
-    )  # fmt: skip
-    if is_direct or (out is None and acc == kind):
-        return result
-    return finished(same, (result,), kind if out is None else dtype_of(out, name), out)
-
-
-def _elements(ufunc: np.ufunc, a: Any, dtype: Any, name: str) -> tuple[LazyArray, Dtype]:
-    """Return the elements to combine, and the dtype of the result."""
-    if ufunc not in RULES:
-        raise TypeError(
-            f"{name}: {ufunc.__name__} is not known to be associative, which parallel reductions "
-            "and scans need; materialize it with gpualgo.copy(x) or np.asarray(x) first"
-        )
-    x = zipped(a, f"{name}: a")
-    if RULES[ufunc] is BOOL:
-        check_bool(ufunc, dtype, name)
-        return applied(np.bool_, (x,), name), np.dtype(bool)
-    if dtype is not None:
-        return x, dtypes.as_dtype(dtype, name)
-    if RULES[ufunc] is OWN:
-        return x, ufunc.resolve_dtypes((x.dtype, x.dtype, None))[2]
-    return x, sum_dtype(x.dtype) if RULES[ufunc] is SUM else x.dtype
-
-
-def check_bool(ufunc: np.ufunc, dtype: Any, name: str) -> None:
-    if dtype is not None and np.dtype(dtype) != bool:
-        raise TypeError(f"{name}: dtype={dtype!r} is not bool, which {ufunc.__name__} returns")
-
-
-def sum_dtype(kind: Dtype) -> Dtype:
-    if kind.kind in "bi" and kind.itemsize < 8:
-        return np.dtype(np.int64)
-    return np.dtype(np.uint64) if kind.kind == "u" else kind
-
-
-def wide_of(ufunc: np.ufunc, kind: Dtype) -> Dtype:
-    return wide(kind) if RULES[ufunc] is SUM else kind
-
-
-# The built-in functors of these ufuncs need an order; operators have NumPy's of complex numbers.
-_COMPLEX_OPERATORS: dict[np.ufunc, Callable[[Any, Any], Any]] = {
-    np.maximum: lambda a, b: np.maximum(a, b), np.minimum: lambda a, b: np.minimum(a, b),
-    np.fmax: lambda a, b: np.fmax(a, b), np.fmin: lambda a, b: np.fmin(a, b),
-}  # fmt: skip
-_FROM_IDENTITY = frozenset((np.gcd, np.hypot, np.logaddexp, np.logaddexp2))
-_INTEGER_OPERATORS: dict[np.ufunc, np.ufunc] = {np.fmax: np.maximum, np.fmin: np.minimum}
-
-
-def started(ufunc: np.ufunc, kind: Dtype) -> Any:
-    """Return NumPy's initial value if it affects results: sums of -0.0 are 0.0, gcd(-4) is 4."""
-    if ufunc in _FROM_IDENTITY:
-        return ufunc.identity
-    if ufunc is np.add and dtypes.kind(kind) in "fc":
-        return 0
-    return 1 if ufunc is np.multiply and kind.kind == "c" else None
-
-
-def operator_of(ufunc: np.ufunc, kind: Dtype) -> Any:
-    if kind.kind == "c":
-        return _COMPLEX_OPERATORS.get(ufunc, ufunc)
-    return _INTEGER_OPERATORS.get(ufunc, ufunc) if kind.kind in "biu" else ufunc
-
-
-def axis_of(axis: Any, ndim: int, name: str) -> Any:
-    axis = checks.plain_axes(axis, name)
-    return None if not ndim and axis in (0, -1) else axis
-
-
-def dtype_of(out: Any, name: str) -> Dtype:
-    return as_view(out, f"{name}: out").dtype
-
-
-def finished(op: Callable[..., Any], results: tuple[Any, ...], kind: Dtype, out: Any) -> Any:
-    """Apply op to a reduction's results and convert to a dtype."""
-    if not isinstance(results[0], (np.generic, np.ndarray)):
-        return transform(op, *results, dtype=kind, out=out)
-    value = np.asarray(op(*results)).astype(kind)
-    if out is None:
-        return value[()]
-    if out.shape != value.shape:
-        raise ValueError(f"out has shape {out.shape}, the result has {value.shape}")
-    out[...] = value
-    return out
-
-
 def count_of(shape: tuple[int, ...], axis: Any, name: str) -> int:
     """Return how many elements are reduced to one result."""
     count = 1
@@ -319,17 +248,19 @@ def count_of(shape: tuple[int, ...], axis: Any, name: str) -> int:
     return count
 
 
-def products(x: Any, y: Any, out: Any, conjugate: bool, name: str) -> Any:
-    """Return the sum of products of two arrays of one shape; 16-bit floats sum in float32."""
-    kinds = tuple(dtype_of(one, name) if not isinstance(one, LazyArray) else one.dtype
-                  for one in (x, y))  # fmt: skip
+# --- Products of vectors.
+
+
+def products(x: Any, y: Any, is_conjugate: bool, name: str) -> tuple[LazyArray, Dtype]:
+    """Return the products of two arrays, and the dtype of their sum; 16-bit floats in float32."""
+    kinds = tuple(dtypes.as_dtype(one.dtype, name) for one in (x, y))
     kind = np.multiply.resolve_dtypes((*kinds, None))[2]
     product = _PRODUCT
-    if conjugate and kinds[0].kind == "c":
+    if is_conjugate and kinds[0].kind == "c":
         product = _CONJUGATED
     elif wide(kind) != kind:
         product = _IN_FLOAT32
-    return reduced(np.add, product((x, y), name), None, kind, out, False, None, name)
+    return lazy_as(product((x, y), name), wide(kind)), kind
 
 
 def _conjugated(a: Any, b: Any) -> Any:

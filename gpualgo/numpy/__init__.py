@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as _np
 
-from gpualgo._base import show_signatures as _show_signatures
+from gpualgo._algorithms import show_signatures as _show_signatures
 
 # These modules write their functions into the table.
 from gpualgo.numpy import (  # noqa: F401

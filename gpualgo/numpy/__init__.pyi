@@ -13,12 +13,10 @@ from gpualgo._base.annotations import Side, TopMode
 from gpualgo.numpy._call import NotTaken as NotTaken
 from gpualgo.numpy._counting import histogram_bin_edges as histogram_bin_edges
 from gpualgo.numpy._elementwise import angle as angle
-from gpualgo.numpy._elementwise import around as around
 from gpualgo.numpy._elementwise import clip as clip
 from gpualgo.numpy._elementwise import fix as fix
 from gpualgo.numpy._elementwise import isclose as isclose
 from gpualgo.numpy._elementwise import nan_to_num as nan_to_num
-from gpualgo.numpy._elementwise import round as round
 from gpualgo.numpy._elementwise import sinc as sinc
 from gpualgo.numpy._elementwise import vectorize as vectorize
 from gpualgo.numpy._moments import average as average
@@ -44,6 +42,8 @@ _Method: TypeAlias = Literal[
     "midpoint", "nearest",
 ]  # fmt: skip
 
+def round(a: Any, decimals: Any = ..., out: Any = ...) -> Any: ...
+def around(a: Any, decimals: Any = ..., out: Any = ...) -> Any: ...
 @overload
 def sort(
     a: _Array[_Value], axis: Any = ..., kind: Any = ..., order: Any = ..., *, stable: Any = ...,

@@ -118,6 +118,10 @@ def as_array(x: Any) -> Any:
     return x if hasattr(x, "ndim") else np.asarray(x)
 
 
+def is_true(a: Any) -> Any:
+    return a != 0
+
+
 def flattened(x: Any) -> Any:
     """Return an array with one axis, lazily unless it is NumPy's."""
     if x.ndim == 1:
@@ -137,9 +141,11 @@ def host_of(x: Any, where: str) -> Any:
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_BOOL = np.dtype(np.bool_)
 ndarray = np.ndarray
+UNSET: Any = np._NoValue
+BOOL = np.dtype(np.bool_)
 FEW = 1 << 12  # calls on fewer elements in host arrays go to NumPy, see ADR 26
+ALL = sys.maxsize  # of what NumPy computes at any size, as its loops are as fast
 
 
 @dataclass(frozen=True)
@@ -157,11 +163,37 @@ TABLE: dict[str, Entry] = {}
 
 
 def numpy_function(
-    passes: str, *, arrays: int = 1, weak: bool = False, few: int = FEW, few_bools: int = 0,
-    differs: str = "", native: Callable[..., Any] | None = None,
+    passes: str, *rows: tuple[Any, ...], **options: Any
+) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Give a function NumPy's interface: see `_with_interface`, which takes the arguments.
+
+    Rows make one template several functions that differ in its first arguments: their name, then
+    those that the row has. Behind these a row has the line that says what is returned, an example,
+    its result, and possibly a dict of its own options.
+    """
+
+    def decorate(fn: Callable[P, R]) -> Callable[P, R]:
+        if not rows:
+            return _with_interface(fn, passes, **options)
+        for row in rows:
+            row, own = (row[:-1], row[-1]) if type(row[-1]) is dict else (row, {})
+            name, *arguments, summary, example, result = row
+            one: Any = functools.partial(fn, name, *arguments)
+            one.__name__ = one.__qualname__ = name
+            one.__module__, one.__annotations__ = fn.__module__, fn.__annotations__
+            one.__doc__ = f"{summary}\n\n>>> {example}\n{result}"
+            _with_interface(one, **{"passes": passes, **options, **own})
+        return fn
+
+    return decorate
+
+
+def _with_interface(
+    fn: Callable[P, R], passes: str, *, arrays: int = 1, weak: bool = False, few: int = FEW,
+    few_bools: int = 0, differs: str = "", native: Callable[..., Any] | None = None,
     quick: Callable[[Any], Any] | None = None, orders: bool = False,
-) -> Callable[[Callable[P, R]], Callable[P, R]]:  # fmt: skip
-    """Give a function NumPy's interface: name, docstring, and NumPy itself for few elements.
+) -> Callable[P, R]:  # fmt: skip
+    """Return a function with NumPy's interface: docstring, NumPy for few elements, table entry.
 
     The docstring that is written has a line that says what is returned, and examples that use gnp.
 
@@ -189,79 +221,65 @@ def numpy_function(
     orders
         The function orders elements: dtypes that NumPy orders differently do not go to NumPy.
     """
+    name = fn.__name__
+    native_fn = native if native is not None else getattr(np, name, None)
+    parameters = inspect.signature(fn).parameters.values()
+    # Positional-only parameters cannot be given by keyword: their names are empty.
+    parameter_names = [one.name for one in parameters]
+    names = ["" if one.kind is one.POSITIONAL_ONLY else one.name for one in parameters]
+    out_index = names.index("out") if "out" in names else None
 
-    def decorate(fn: Callable[P, R]) -> Callable[P, R]:
-        name = fn.__name__
-        native_fn = native if native is not None else getattr(np, name, None)
-        parameters = inspect.signature(fn).parameters.values()
-        # Positional-only parameters cannot be given by keyword: their names are empty.
-        parameter_names = [one.name for one in parameters]
-        names = ["" if one.kind is one.POSITIONAL_ONLY else one.name for one in parameters]
-        out_index = names.index("out") if "out" in names else None
-
-        @functools.wraps(fn)
-        def call(*args: Any, **kwargs: Any) -> Any:
+    @functools.wraps(fn)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            if recording.active:
+                recording.refuse_in_graph_of_cpu(name)
+            elif quick and len(args) == 1 and not kwargs and type(args[0]) is ndarray:
+                result: Any = quick(args[0])
+                if result is not None:
+                    return result
+            if len(args) >= arrays > 0 and ARRAY_TYPES.issuperset(map(type, args[:arrays])):
+                return fn(*args, **kwargs)  # GPU arrays: most warm calls
+            if len(args) < arrays:
+                args, kwargs = _positional_arrays(names, arrays, args, kwargs)
+            operands = list(args)
+            size, is_host, is_computed = 0, True, False
+            for i in range(min(arrays, len(operands))):
+                x = operands[i]
+                if type(x) is not np.ndarray or dtypes.name_of(x.dtype) is None:
+                    if (i or weak) and (type(x) in _NUMBERS or (i and x is None)):
+                        continue
+                    x = operands[i] = array_of(x, f"{name}: {parameter_names[i]}")
+                    if type(x) is not np.ndarray:
+                        is_host = False
+                        is_computed = is_computed or is_lazy(x)
+                        continue
+                size += x.size
+                is_host = is_host and (not orders or has_order(x.dtype))
+            if arrays and is_host and native_fn is not None:
+                is_bool = size < few_bools and len(operands) == 1 and operands[0].dtype == BOOL
+                if is_few(size, few_bools if is_bool and not kwargs else few):
+                    return native_fn(*operands, **kwargs)
+            if is_computed and (len(operands) > 1 or not _NO_ARRAYS.issuperset(kwargs)):
+                operands, kwargs = _place_lazy_arrays(operands, kwargs, name)
+            if out_index is not None:
+                out = operands[out_index] if out_index < len(operands) else kwargs.get("out")
+                if is_swapped(out):
+                    return _call_with_native_out(fn, operands, kwargs, out_index)
+            return fn(*operands, **kwargs)
+        except Exception as error:
+            renamed = rename_in_message(name, error)
+            if renamed is None:
+                raise
             try:
-                if recording.active:
-                    recording.refuse_in_graph_of_cpu(name)
-                elif quick and len(args) == 1 and not kwargs and type(args[0]) is ndarray:
-                    result: Any = quick(args[0])
-                    if result is not None:
-                        return result
-                if len(args) >= arrays > 0 and ARRAY_TYPES.issuperset(map(type, args[:arrays])):
-                    return fn(*args, **kwargs)  # GPU arrays: most warm calls
-                if len(args) < arrays:
-                    args, kwargs = _positional_arrays(names, arrays, args, kwargs)
-                operands = list(args)
-                size, is_host, is_computed = 0, True, False
-                for i in range(min(arrays, len(operands))):
-                    x = operands[i]
-                    if type(x) is not np.ndarray or dtypes.name_of(x.dtype) is None:
-                        if (i or weak) and (type(x) in _NUMBERS or (i and x is None)):
-                            continue
-                        x = operands[i] = array_of(x, f"{name}: {parameter_names[i]}")
-                        if type(x) is not np.ndarray:
-                            is_host = False
-                            is_computed = is_computed or is_lazy(x)
-                            continue
-                    size += x.size
-                    is_host = is_host and (not orders or has_order(x.dtype))
-                if arrays and is_host and native_fn is not None:
-                    is_bool = size < few_bools and len(operands) == 1 and operands[0].dtype == _BOOL
-                    if is_few(size, few_bools if is_bool and not kwargs else few):
-                        return native_fn(*operands, **kwargs)
-                if is_computed and (len(operands) > 1 or not _NO_ARRAYS.issuperset(kwargs)):
-                    operands, kwargs = _place_lazy_arrays(operands, kwargs, name)
-                if out_index is not None:
-                    out = operands[out_index] if out_index < len(operands) else kwargs.get("out")
-                    if is_swapped(out):
-                        return _call_with_native_out(fn, operands, kwargs, out_index)
-                return fn(*operands, **kwargs)
-            except Exception as error:
-                renamed = rename_in_message(name, error)
-                if renamed is None:
-                    raise
-                try:
-                    raise renamed from None
-                finally:
-                    del renamed  # its traceback holds this frame and the arguments
+                raise renamed from None
+            finally:
+                del renamed  # its traceback holds this frame and the arguments
 
-        call.__doc__ = _docstring(fn, name, native_fn, passes, differs)
-        call.__module__ = "gpualgo.numpy"
-        TABLE[name] = Entry(name, call, native_fn, passes, differs)
-        return call
-
-    return decorate
-
-
-def define(
-    fn: Callable[..., Any], name: str, passes: str, summary: str, example: str, result: str,
-    **options: Any,
-) -> None:  # fmt: skip
-    """Add a function that a template made: give it a name, a docstring, and NumPy's interface."""
-    fn.__name__ = fn.__qualname__ = name
-    fn.__doc__ = f"{summary}\n\n>>> {example}\n{result}"
-    numpy_function(passes, **options)(fn)
+    call.__doc__ = _docstring(fn, name, native_fn, passes, differs)
+    call.__module__ = "gpualgo.numpy"
+    TABLE[name] = Entry(name, call, native_fn, passes, differs)
+    return call
 
 
 def rename_in_message(name: str, error: Exception) -> Exception | None:

@@ -333,12 +333,8 @@ def _count(a: Any, resolved: ResolvedBins, weights: Any, name: str) -> Any:
         if resolved.ends is None and 0 not in shape_of(a):
             raise TypeError(f"{name}: bool weights cannot be summed between explicit edges")
         sums = count_samples(a, bins, resolved.ends, weights=weights)
-        return transform(_is_nonzero, sums, dtype=weights_dtype)
+        return transform(_call.is_true, sums, dtype=weights_dtype)
     return count_samples(a, bins, resolved.ends, weights=weights, dtype=weights_dtype)
-
-
-def _is_nonzero(n: Any) -> Any:
-    return n != 0
 
 
 def density_of(counts: Any, widths: tuple[np.ndarray[Any, Any], ...], name: str) -> Any:

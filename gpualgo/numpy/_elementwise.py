@@ -17,18 +17,16 @@ from gpualgo._lazy import is_lazy, operators
 from gpualgo._lazy.combining import applied
 from gpualgo.lazy import functions
 from gpualgo.numpy import _call
-from gpualgo.numpy._call import NotTaken, array_of, define, is_host, numpy_function
+from gpualgo.numpy._call import UNSET, NotTaken, array_of, is_host, numpy_function
 from gpualgo.numpy._ufuncs import LAZY, NUMBERS_ALONE, UFUNCS, UFunc, arguments_of, mapped
 
-_UNSET: Any = np._NoValue
-_ALL = 1 << 62
 _CLIP = UFunc("clip", np._core.umath.clip, functions.clipped)  # type: ignore[attr-defined]
 
 
 @numpy_function("One transform", few=0)
 def clip(
-    a: Any, a_min: Any = _UNSET, a_max: Any = _UNSET, out: Any = None, *, min: Any = _UNSET,
-    max: Any = _UNSET, **kwargs: Any,
+    a: Any, a_min: Any = UNSET, a_max: Any = UNSET, out: Any = None, *, min: Any = UNSET,
+    max: Any = UNSET, **kwargs: Any,
 ) -> Any:  # fmt: skip
     """Return the elements limited to the range from a minimum to a maximum.
 
@@ -52,12 +50,12 @@ def clip(
 
 def _limits(a_min: Any, a_max: Any, low: Any, high: Any) -> tuple[Any, Any]:
     """Return the limits, given as a_min and a_max or by the array API's names."""
-    if a_min is _UNSET and a_max is _UNSET:
-        return (None if low is _UNSET else low), (None if high is _UNSET else high)
+    if a_min is UNSET and a_max is UNSET:
+        return (None if low is UNSET else low), (None if high is UNSET else high)
     for name, one in (("a_min", a_min), ("a_max", a_max)):
-        if one is _UNSET:
+        if one is UNSET:
             raise TypeError(f"clip() missing 1 required positional argument: {name!r}")
-    if low is not _UNSET or high is not _UNSET:
+    if low is not UNSET or high is not UNSET:
         raise ValueError("clip: a_min and a_max are given, so min and max must not be")
     return a_min, a_max
 
@@ -142,26 +140,18 @@ def _is_neginf(x: Any) -> Any:
     return np.isinf(x) & (x < 0)
 
 
-def _infinite(op: Any, name: str, *row: str) -> None:
-    """Define a test for one of the two infinities."""
-
-    def is_infinite(x: Any, out: Any = None) -> Any:
-        kind = _call.dtype_of(x, name)
-        if kind.kind == "c":
-            raise TypeError(f"{name}: {kind} has more than one infinity; pass a part of it")
-        return mapped(op, (x,), _call.out_of(out, name), name)
-
-    define(is_infinite, name, "One transform", *row)
-
-
-_infinite(
-    _is_posinf, "isposinf", "Return where elements are positive infinity.",
-    'gnp.isposinf([1.0, float("inf"), -float("inf")])', "array([False,  True, False])",
+@numpy_function(
+    "One transform",
+    ("isposinf", _is_posinf, "Return where elements are positive infinity.",
+     'gnp.isposinf([1.0, float("inf"), -float("inf")])', "array([False,  True, False])"),
+    ("isneginf", _is_neginf, "Return where elements are negative infinity.",
+     'gnp.isneginf([1.0, float("inf"), -float("inf")])', "array([False, False,  True])"),
 )  # fmt: skip
-_infinite(
-    _is_neginf, "isneginf", "Return where elements are negative infinity.",
-    'gnp.isneginf([1.0, float("inf"), -float("inf")])', "array([False, False,  True])",
-)  # fmt: skip
+def _is_infinite(name: str, op: Any, x: Any, out: Any = None) -> Any:
+    kind = _call.dtype_of(x, name)
+    if kind.kind == "c":
+        raise TypeError(f"{name}: {kind} has more than one infinity; pass a part of it")
+    return mapped(op, (x,), _call.out_of(out, name), name)
 
 
 def _sinc(x: Any) -> Any:
@@ -176,7 +166,7 @@ def sinc(x: Any) -> Any:
     >>> gnp.sinc([0.0, 0.5, 1.5]).round(3)
     array([ 1.   ,  0.637, -0.212])
     """
-    if type(x) is np.ndarray and x.ndim and _call.is_few(x.size, _ALL):
+    if type(x) is np.ndarray and x.ndim and _call.is_few(x.size, _call.ALL):
         y = UFUNCS["multiply"](x, math.pi)
         y[y == 0] = np.finfo(y.dtype).eps if y.dtype.kind == "f" else 1e-20
         return UFUNCS["divide"](UFUNCS["sin"](y), y, out=y)
@@ -186,35 +176,25 @@ def sinc(x: Any) -> Any:
 # --- Parts of complex numbers: real and imaginary parts, and angles.
 
 
-def _part(native: Any, name: str, *row: str) -> None:
-    """Define a part of complex numbers."""
-
-    def part(val: Any) -> Any:
-        if isinstance(val, (np.number, np.bool_)) or type(val) in (bool, int, float, complex):
-            return native(val)
-        val = array_of(val, name)
-        if is_lazy(val):
-            return getattr(val, name)
-        if is_host(val):
-            return native(val)
-        if name == "real" and _call.dtype_of(val, name).kind != "c":
-            return val
-        return mapped(native, (val,), None, name)
-
-    define(
-        part, name, "None for host arrays; one transform on a GPU", *row, arrays=0,
-        differs="on a GPU a new array, not a view",
-    )  # fmt: skip
-
-
-_part(
-    np.real, "real", "Return the real parts; real numbers are returned unchanged.",
-    "gnp.real([1 + 2j, 3])", "array([1., 3.])",
+@numpy_function(
+    "None for host arrays; one transform on a GPU",
+    ("real", np.real, "Return the real parts; real numbers are returned unchanged.",
+     "gnp.real([1 + 2j, 3])", "array([1., 3.])"),
+    ("imag", np.imag, "Return the imaginary parts; zeros for real numbers.",
+     "gnp.imag([1 + 2j, 3])", "array([2., 0.])"),
+    arrays=0, differs="on a GPU a new array, not a view",
 )  # fmt: skip
-_part(
-    np.imag, "imag", "Return the imaginary parts; zeros for real numbers.",
-    "gnp.imag([1 + 2j, 3])", "array([2., 0.])",
-)  # fmt: skip
+def _part(name: str, native: Any, val: Any) -> Any:
+    if isinstance(val, (np.number, np.bool_)) or type(val) in (bool, int, float, complex):
+        return native(val)
+    val = array_of(val, name)
+    if is_lazy(val):
+        return getattr(val, name)
+    if is_host(val):
+        return native(val)
+    if name == "real" and _call.dtype_of(val, name).kind != "c":
+        return val
+    return mapped(native, (val,), None, name)
 
 
 def _angle(z: Any) -> Any:
@@ -241,7 +221,7 @@ def angle(z: Any, deg: Any = False) -> Any:
     array([  0.,  90., 180.])
     """
     is_complex = _call.dtype_of(z, "angle").kind == "c"
-    if type(z) is np.ndarray and _call.is_few(z.size, _ALL):
+    if type(z) is np.ndarray and _call.is_few(z.size, _call.ALL):
         angles = UFUNCS["arctan2"](z.imag if is_complex else 0, z.real)
         if not deg:
             return angles
@@ -253,31 +233,38 @@ def angle(z: Any, deg: Any = False) -> Any:
 # --- Rounding to decimals, tens or integers: one transform each.
 
 
-def _round(x: Any, decimals: Any, out: Any, name: str) -> Any:
+@numpy_function(
+    "One transform",
+    ("round", "Return the elements rounded to a number of decimals, halves to the even digit.",
+     "gnp.round([1.25, 1.75, 2.5], 1)", "array([1.2, 1.8, 2.5])"),
+    ("around", "Return the elements rounded to a number of decimals, as `round`.",
+     "gnp.around([0.5, 1.5, 2.5])", "array([0., 2., 2.])"),
+)  # fmt: skip
+def _round(name: str, a: Any, decimals: Any = 0, out: Any = None) -> Any:
     decimals = operator.index(decimals)
     if not -(1 << 31) <= decimals < 1 << 31:
         raise OverflowError(f"{name}: decimals={decimals} is beyond 32 bits")
-    kind = dtypes.kind(_call.dtype_of(x, name))
+    kind = dtypes.kind(_call.dtype_of(a, name))
     out = _call.out_of(out, name)
-    if out is not None and tuple(out.shape) != tuple(x.shape):
-        message = f"{name}: out has shape {tuple(out.shape)}, the result has {tuple(x.shape)}"
+    if out is not None and tuple(out.shape) != tuple(a.shape):
+        message = f"{name}: out has shape {tuple(out.shape)}, the result has {tuple(a.shape)}"
         raise ValueError(message)
     if kind in "ui" and decimals >= 0:
-        return UFUNCS["positive"](x, out=out)
+        return UFUNCS["positive"](a, out=out)
     if not decimals:
-        return UFUNCS["rint"](x, out=out)
+        return UFUNCS["rint"](a, out=out)
     if kind in "ui":
         unit = _power_of_ten(-decimals)
         if math.isinf(unit):
             raise NotTaken(f"{name}: decimals={decimals} is beyond float64; use numpy.{name}")
-        return _round_to_tens(x, unit, out, name)
-    dtype = _call.dtype_of(x, name)
+        return _round_to_tens(a, unit, out, name)
+    dtype = _call.dtype_of(a, name)
     if dtype.kind == "b":
         raise NotTaken(f"{name}: bools have no decimals; use numpy.{name}")
     op = _to_decimals if decimals > 0 else _to_tens
     if dtype.kind == "c":
         op = _by_parts(dtype, op)
-    return mapped(op, (x, _power_of_ten(abs(decimals))), out, name)
+    return mapped(op, (a, _power_of_ten(abs(decimals))), out, name)
 
 
 @functools.lru_cache(256)
@@ -318,26 +305,6 @@ def _round_to_tens(x: Any, unit: float, out: Any, name: str) -> Any:
         return _call.evaluate_into(rounded, out, name)
     rounded = operators.cast(rounded, np.dtype(float), _call.dtype_of(x, name), name)
     return rounded if is_lazy(x) else _call.number_of(copy(rounded))
-
-
-@numpy_function("One transform")
-def round(a: Any, decimals: Any = 0, out: Any = None) -> Any:
-    """Return the elements rounded to a number of decimals, halves to the even digit.
-
-    >>> gnp.round([1.25, 1.75, 2.5], 1)
-    array([1.2, 1.8, 2.5])
-    """
-    return _round(a, decimals, out, "round")
-
-
-@numpy_function("One transform")
-def around(a: Any, decimals: Any = 0, out: Any = None) -> Any:
-    """Return the elements rounded to a number of decimals, as `round`.
-
-    >>> gnp.around([0.5, 1.5, 2.5])
-    array([0., 2., 2.])
-    """
-    return _round(a, decimals, out, "around")
 
 
 @numpy_function("One transform")
@@ -399,10 +366,10 @@ class vectorize:
     __module__ = "gpualgo.numpy"
 
     def __init__(
-        self, pyfunc: Any = _UNSET, otypes: Any = None, doc: Any = None, excluded: Any = None,
+        self, pyfunc: Any = UNSET, otypes: Any = None, doc: Any = None, excluded: Any = None,
         cache: Any = False, signature: Any = None,
     ) -> None:  # fmt: skip
-        if pyfunc is not _UNSET and not callable(pyfunc):
+        if pyfunc is not UNSET and not callable(pyfunc):
             raise TypeError("When used as a decorator, only accepts keyword arguments.")
         for name, value in (("excluded", excluded), ("signature", signature), ("cache", cache)):
             if value is not None and value is not False and not (name == "excluded" and not value):
@@ -414,7 +381,7 @@ class vectorize:
         self.excluded: set[Any] = set()
         self.cache, self.signature = False, None
         self._doc, self.pyfunc = doc, pyfunc
-        if pyfunc is not _UNSET:
+        if pyfunc is not UNSET:
             self._adopt_name(pyfunc)
 
     def _adopt_name(self, pyfunc: Any) -> None:
@@ -423,7 +390,7 @@ class vectorize:
             self.__doc__ = self._doc
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if self.pyfunc is _UNSET:
+        if self.pyfunc is UNSET:
             (self.pyfunc,) = args
             self._adopt_name(self.pyfunc)
             return self

@@ -13,19 +13,36 @@ from gpualgo._algorithms.scan import inclusive_scan
 from gpualgo._algorithms.transform import copy, transform
 from gpualgo._base import dtypes
 from gpualgo._base.errors import shown
-from gpualgo._lazy import is_lazy, operators
-from gpualgo._lazy.combining import applied, led_by
+from gpualgo._lazy import is_lazy
+from gpualgo._lazy.combining import led_by
 from gpualgo._lazy.expression_cache import ExpressionCache
 from gpualgo._operators.tokens import same
 from gpualgo._pipeline import checks
 from gpualgo.lazy import LazyArray, full, reductions
 from gpualgo.lazy import asarray as lazy_of
+from gpualgo.lazy.reductions import OWN, RULES, SUM, TRUTH, lazy_as, operator_of, wide, wide_of
 from gpualgo.numpy import _call
-from gpualgo.numpy._call import ARRAY_TYPES, array_of, is_host
-
-# --- Shared parts of cumulative functions and ``ufunc.accumulate``: one scan, in NumPy's dtype.
+from gpualgo.numpy._call import ARRAY_TYPES, BOOL, UNSET, array_of, is_host
 
 Dtype = np.dtype[Any]
+INDEX = np.dtype(np.intp)
+
+
+def kind_of(ufunc: np.ufunc, own: Dtype, dtype: Any, name: str) -> Dtype:
+    """Return the dtype of the results for elements of a dtype, without ``out=``."""
+    rule = RULES[ufunc]
+    if rule is TRUTH:
+        if dtype is not None and np.dtype(dtype) != bool:
+            raise TypeError(f"{name}: dtype={dtype!r} is not bool, which {ufunc.__name__} returns")
+        return BOOL
+    if dtype is not None:
+        return dtypes.as_dtype(dtype, name)
+    if rule is OWN:
+        return ufunc.resolve_dtypes((own, own, None))[2]
+    return reductions.sum_dtype(own) if rule is SUM else own
+
+
+# --- Shared parts of cumulative functions and ``ufunc.accumulate``: one scan, in NumPy's dtype.
 
 # Earlier scans without options, by the input's dtype: the operator and the result's dtype.
 _plain_scans: dict[tuple[np.ufunc, Any], tuple[Any, Any]] = {}
@@ -70,39 +87,18 @@ def converted_for_scan(
 ) -> tuple[Any, Any, Dtype, Dtype]:
     """Return x, the operator, the result's dtype, and that in which results are computed."""
     own = _call.dtype_of(x, name)
-    kind = _accumulated_dtype(ufunc, own, dtype, out, name)
-    wide = reductions.wide_of(ufunc, kind)
+    if dtype is None and out is not None and RULES[ufunc] is not TRUTH:  # as in NumPy
+        kind = ufunc.resolve_dtypes((_call.dtype_of(out, name), own, None))[2]
+    else:
+        kind = kind_of(ufunc, own, dtype, name)
+    wide = wide_of(ufunc, kind)
     if own != wide and not (dtypes.can_cast(own, wide) and own.kind != "b"):
-        _call.warn_of_parts(own, wide, stacklevel=7)
-        x = _converted(ufunc, x, own, wide, name)
-    return x, reductions.operator_of(ufunc, wide), kind, wide
-
-
-def _accumulated_dtype(ufunc: np.ufunc, own: Any, dtype: Any, out: Any, name: str) -> Any:
-    """Return the dtype of the results before they are written to out."""
-    rule = reductions.RULES[ufunc]
-    if rule is reductions.BOOL:
-        reductions.check_bool(ufunc, dtype, name)
-        return np.dtype(bool)
-    if dtype is not None:
-        return dtypes.as_dtype(dtype, name)
-    if out is not None:  # as in NumPy
-        return ufunc.resolve_dtypes((_call.dtype_of(out, name), own, None))[2]
-    if rule is reductions.OWN:
-        return ufunc.resolve_dtypes((own, own, None))[2]
-    return reductions.sum_dtype(own) if rule is reductions.SUM else own
-
-
-def _converted(ufunc: np.ufunc, x: Any, own: Any, wide: Any, name: str) -> Any:
-    if reductions.RULES[ufunc] is reductions.BOOL:
-        return applied(np.bool_, (x,), name)
-    return operators.cast(x if is_lazy(x) else lazy_of(x), own, wide, name)
+        x = lazy_as(real_of(x, own, wide, stacklevel=8)[0], wide)
+    return x, operator_of(ufunc, wide), kind, wide
 
 
 # --- ``where=`` of reductions: excluded elements are replaced by the identity.
 
-_UNSET: Any = np._NoValue
-_BOOL = np.dtype(bool)
 # Identities; extremes use the initial value instead.
 _IDENTITIES: dict[np.ufunc, Any] = {
     np.add: 0, np.multiply: 1, np.logical_or: False, np.logical_and: True, np.logical_xor: False,
@@ -113,7 +109,7 @@ _IDENTITIES: dict[np.ufunc, Any] = {
 
 def mask_of(where: Any, shape: tuple[int, ...], name: str) -> Any:
     """Return ``where=`` as an array of bool that broadcasts to a shape; None for all."""
-    if where is _UNSET or where is True:
+    if where is UNSET or where is True:
         return None
     mask = where
     if isinstance(mask, np.ndarray) or not hasattr(mask, "dtype"):
@@ -123,7 +119,7 @@ def mask_of(where: Any, shape: tuple[int, ...], name: str) -> Any:
         if not mask.ndim:
             return None if mask else full(shape, False)
     mask = array_of(mask, f"{name}: where")
-    if (kind := _call.dtype_of(mask, name)) != _BOOL:
+    if (kind := _call.dtype_of(mask, name)) != BOOL:
         raise TypeError(f"{name}: where has dtype {kind}; pass an array of bool")
     if len(mask.shape) > len(shape):
         raise ValueError(f"{name}: where has shape {mask.shape}, more axes than {shape}")
@@ -156,15 +152,32 @@ def _masked(x: Any, mask: Any, kind: Any, filler: Any, _bits: bytes) -> Any:
 MASKED = ExpressionCache(_masked)
 
 
+def weights_of(weights: Any, a: Any, axis: Any, name: str) -> Any:
+    """Return weights broadcast to the shape of a; they may have only the reduced axes."""
+    weights = array_of(weights, f"{name}: weights")
+    if is_host(weights) and not is_host(a) and not is_lazy(a):
+        weights = _call.copy_to_device_of(a, weights, name)
+    shape = tuple(a.shape)
+    if tuple(weights.shape) == shape:
+        return weights
+    if axis is None:
+        raise TypeError("Axis must be specified when shapes of a and weights differ.")
+    axes = axis if isinstance(axis, tuple) else (axis,)
+    checks.axes_of(axis, len(shape), name)
+    axes = tuple(i % len(shape) for i in axes)
+    if tuple(weights.shape) != tuple(shape[i] for i in axes):
+        raise ValueError(
+            "Shape of weights must be consistent with shape of a along specified axis."
+        )
+    in_order: Any = np.transpose(lazy_of(weights), np.argsort(axes))
+    new_shape = tuple(n if i in axes else 1 for i, n in enumerate(shape))
+    return in_order.reshape(new_shape).broadcast_to(shape)
+
+
 # --- Shared parts of NumPy's reductions: axes, masks, initial values, outputs.
 
-UNSET: Any = np._NoValue
-
-_NUMBERS = frozenset((bool, int, float, complex))
 # Earlier reductions without options, by the input's dtype: initial value, operator, result's dtype.
 _plain_reductions: dict[tuple[np.ufunc, Any], tuple[Any, Any, Dtype]] = {}
-BOOL = np.dtype(bool)
-INDEX = np.dtype(np.intp)
 
 
 def reduced(
@@ -200,34 +213,30 @@ def _reduced(
     if 0 in a.shape:
         check_some(ufunc, a.shape, axis, initial, name)
     own = _call.dtype_of(a, name)
-    kind = _kind_of(ufunc, own, dtype, out, name)
-    if dtype is None and out is not None and initial is not UNSET:
-        # NumPy casts `initial` to out's dtype.
+    kind = kind_of(ufunc, own, dtype, name)
+    if dtype is None and out is not None:
         wanted = _call.dtype_of(out, name)
-        kind = wanted if dtypes.can_cast(kind, wanted) and kind != BOOL else kind
-    start = start_of(initial, kind)
+        if RULES[ufunc] is SUM:
+            kind = wider(kind, wanted)
+        if initial is not UNSET and dtypes.can_cast(kind, wanted) and kind != BOOL:
+            kind = wanted  # NumPy casts `initial` to out's dtype
+    start = reductions.started(ufunc, kind) if initial is UNSET else start_of(initial, kind)
     a, own = real_of(a, own, kind)
-    if initial is UNSET:
-        start = reductions.started(ufunc, kind)
     if (mask := mask_of(where, a.shape, name)) is not None:
         replacement = identity_of(ufunc, start, kind, name)
         a = MASKED((a, mask), name, kind, replacement, replacement.tobytes())
-    elif not isinstance(a, LazyArray):
-        if kind == BOOL != own and start is None and is_host(a) and ufunc in _DECIDING:
-            return cast_result(_any_or_all(ufunc, a, axis, keepdims), kind, out, name)
-        wide = reductions.wide(kind)
-        if own == kind or (reductions.RULES[ufunc] == "sum" and dtypes.can_cast(own, wide)):
-            op = reductions.operator_of(ufunc, kind)
-            direct_out = out if is_direct(a, out, wide, name) else None
-            if initial is UNSET and dtype is out is None and wide == kind:
-                _plain_reductions[ufunc, a.dtype] = start, op, wide
-            result = reduce(a, start, op, axis=axis, keepdims=keepdims, dtype=wide, out=direct_out)
-            if direct_out is not None or (out is None and wide == kind):
-                return result
-            return cast_result(result, kind, out, name)
-    elif dtype is out is None and initial is UNSET and own == kind == reductions.wide(kind):
-        _plain_reductions[ufunc, kind] = start, reductions.operator_of(ufunc, kind), kind
-    result = reductions.reduced(ufunc, lazy_of(a), axis, kind, None, keepdims, start, name)
+    elif kind == BOOL != own and start is None and is_host(a) and ufunc in _DECIDING:
+        return cast_result(_any_or_all(ufunc, a, axis, keepdims), kind, out, name)
+    is_read = own == kind or (RULES[ufunc] is SUM and dtypes.can_cast(own, wide(kind)))
+    is_read = is_read and not isinstance(a, LazyArray)
+    acc, op = wide(kind) if is_read else wide_of(ufunc, kind), operator_of(ufunc, kind)
+    x = a if is_read else lazy_as(a, acc)
+    if dtype is out is None and initial is UNSET and x is a and acc == kind == wide(kind):
+        _plain_reductions[ufunc, a.dtype] = start, op, acc
+    direct_out = out if is_read and is_direct(a, out, acc, name) else None
+    result = reduce(x, start, op, axis=axis, keepdims=keepdims, dtype=acc, out=direct_out)
+    if direct_out is not None or (out is None and acc == kind):
+        return result
     return cast_result(result, kind, out, name)
 
 
@@ -250,11 +259,11 @@ def has_nan(a: Any, name: str) -> bool:
     return dtypes.kind(_call.dtype_of(a, name)) in "fc"
 
 
-def real_of(a: Any, own: Dtype, kind: Dtype) -> tuple[Any, Dtype]:
+def real_of(a: Any, own: Dtype, kind: Dtype, stacklevel: int = 6) -> tuple[Any, Dtype]:
     """Return complex numbers without imaginary parts if the result is real."""
     if own.kind != "c" or kind.kind in "cb":
         return a, own
-    _call.warn_of_parts(own, kind, stacklevel=6)
+    _call.warn_of_parts(own, kind, stacklevel)
     real = lazy_of(a).real
     return real, real.dtype
 
@@ -278,7 +287,8 @@ def axis_of(axis: Any, ndim: int, name: str) -> Any:
     """Return axes as `gpualgo.reduce` takes them; NumPy also accepts an axis of a 0-d array."""
     if axis is None or (type(axis) is int and ndim):
         return axis
-    return reductions.axis_of(axis, ndim, name)
+    axis = checks.plain_axes(axis, name)
+    return None if not ndim and axis in (0, -1) else axis
 
 
 def axis_of_means(axis: Any, ndim: int, name: str) -> Any:
@@ -295,20 +305,6 @@ def start_of(initial: Any, kind: Dtype) -> Any:
     value = np.empty((), kind)
     value[()] = initial
     return value[()]
-
-
-def _kind_of(ufunc: np.ufunc, own: Any, dtype: Any, out: Any, name: str) -> Any:
-    """Return the dtype to compute in; sums use that of a wider ``out=``, as in NumPy."""
-    rule = reductions.RULES[ufunc]
-    if rule is reductions.BOOL:
-        reductions.check_bool(ufunc, dtype, name)
-        return BOOL
-    if dtype is not None:
-        return dtypes.as_dtype(dtype, name)
-    kind = reductions.sum_dtype(own) if rule is reductions.SUM else own
-    if out is None or rule is not reductions.SUM:
-        return kind
-    return wider(kind, _call.dtype_of(out, name))
 
 
 def wider(kind: Dtype, wanted: Dtype) -> Dtype:

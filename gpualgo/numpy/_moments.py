@@ -10,31 +10,17 @@ from gpualgo._algorithms.reduce import reduce
 from gpualgo._algorithms.transform import copy, transform
 from gpualgo._base import dtypes
 from gpualgo._base.errors import shown
-from gpualgo._lazy import is_lazy
 from gpualgo._lazy.combining import applied
 from gpualgo._lazy.expression_cache import ExpressionCache
 from gpualgo._operators.tokens import second
 from gpualgo._pipeline import checks
 from gpualgo.lazy import asarray as lazy_of
 from gpualgo.lazy import reductions
-from gpualgo.numpy import _call
-from gpualgo.numpy._call import NotTaken, array_of, define, is_host, numpy_function
-from gpualgo.numpy._folds import (
-    UNSET,
-    axis_of_means,
-    cast_result,
-    flag_of,
-    has_nan,
-    is_on_host,
-    lazy_mask_of,
-    real_of,
-    reduced,
-    warn,
-    wider,
-)
+from gpualgo.numpy import _call, _folds
+from gpualgo.numpy._call import UNSET, NotTaken, array_of, numpy_function
 
 # NumPy is faster on host arrays of fewer elements.
-FEW, _FEW_OF_SPREADS, _FEW_WITH_NAN = 1 << 13, 1 << 16, 1 << 15
+FEW = 1 << 13
 QUIET = "no warnings for overflow or NaN, nor for empty slices of device arrays"
 
 
@@ -52,34 +38,34 @@ def mean_of(
     own = _call.dtype_of(a, name)
     kind = reductions.float_of(own) if dtype is None else _dtype_of_mean(dtype, name)
     if dtype is None and out is not None:
-        kind = wider(kind, _call.dtype_of(out, name))
-    keepdims, axis = flag_of(keepdims, name), axis_of_means(axis, a.ndim, name)
+        kind = _folds.wider(kind, _call.dtype_of(out, name))
+    keepdims, axis = _folds.flag_of(keepdims, name), _folds.axis_of_means(axis, a.ndim, name)
     acc = reductions.wide(kind)
     if mask is None:
         count: Any = np.intp(reductions.count_of(a.shape, axis, name))
         sum_dtype = None if acc == own else acc
-        total = reduced(np.add, a, axis, sum_dtype, None, keepdims, UNSET, UNSET, name)
+        total = _folds.reduced(np.add, a, axis, sum_dtype, None, keepdims, UNSET, UNSET, name)
     else:
-        a, _ = real_of(a, own, kind)
+        a, _ = _folds.real_of(a, own, kind)
         count, total = reductions.counted_sums(a, mask, axis, acc, keepdims)
-    if is_on_host(count) and not (count if mask is None else np.all(count)):
-        warn("Mean of empty slice", True)
+    if _folds.is_on_host(count) and not (count if mask is None else np.all(count)):
+        _folds.warn("Mean of empty slice", True)
     return divided(total, count, kind, out, name)
 
 
 def divided(total: Any, count: Any, kind: Any, out: Any, name: str) -> Any:
     """Return sums divided by counts, as kind or in ``out=``."""
-    if is_on_host(total):
-        return cast_result(total / count, kind, out, name)
+    if _folds.is_on_host(total):
+        return _folds.cast_result(total / count, kind, out, name)
     wanted = kind if out is None else _call.dtype_of(out, name)
     own = _call.dtype_of(total, name)
-    if is_on_host(count) and dtypes.kind(own) in "fc" and dtypes.can_cast(own, wanted):
+    if _folds.is_on_host(count) and dtypes.kind(own) in "fc" and dtypes.can_cast(own, wanted):
         number = float(count)
         return transform(lambda s: s / number, total, dtype=wanted, out=out)
-    if is_on_host(count):
-        return cast_result(lazy_of(total) / float(count), kind, out, name)
+    if _folds.is_on_host(count):
+        return _folds.cast_result(lazy_of(total) / float(count), kind, out, name)
     if own.kind == "c" != wanted.kind:
-        return cast_result(lazy_of(total) / lazy_of(count), kind, out, name)
+        return _folds.cast_result(lazy_of(total) / lazy_of(count), kind, out, name)
     return copy(_QUOTIENTS((total, count), name, wanted), out=out)
 
 
@@ -97,7 +83,7 @@ def variance_of(
     """Return ``np.var`` or ``np.std``, of the elements in a lazy mask if there is one."""
     own = _call.dtype_of(a, name)
     kind = reductions.float_of(own) if dtype is None else _dtype_of_mean(dtype, name)
-    keepdims, axis = flag_of(keepdims, name), axis_of_means(axis, a.ndim, name)
+    keepdims, axis = _folds.flag_of(keepdims, name), _folds.axis_of_means(axis, a.ndim, name)
     ddof = _number(ddof, name)
     if is_root and out is not None and _call.dtype_of(out, name).kind in "biu":
         raise TypeError(f"{name}: out has dtype {out.dtype}; a square root needs a float dtype")
@@ -108,16 +94,16 @@ def variance_of(
     result = kind if dtype is not None else reductions.real_of(kind)
     stats = reductions.moments(a, mask, axis, kind, keepdims)
     count = stats[0] if mask is not None else np.intp(reductions.count_of(a.shape, axis, name))
-    freedom: Any = _degrees_of_freedom(count, ddof, name) if is_on_host(count) else None
-    if is_on_host(stats[-1]):
-        return cast_result(reductions.spread_of(stats, freedom, is_root), result, out, name)
+    freedom: Any = _degrees_of_freedom(count, ddof, name) if _folds.is_on_host(count) else None
+    if _folds.is_on_host(stats[-1]):
+        return _folds.cast_result(reductions.spread_of(stats, freedom, is_root), result, out, name)
     wanted = result if out is None else _call.dtype_of(out, name)
     if mask is None and dtypes.can_cast(reductions.real_of(reductions.wide(kind)), wanted):
         op = reductions.spread(len(stats), float(freedom), is_root)
         return transform(op, *stats[1:], dtype=wanted, out=out)
-    if mask is None or is_on_host(count):
+    if mask is None or _folds.is_on_host(count):
         lazy = tuple(lazy_of(one) for one in stats)
-        return cast_result(reductions.spread_of(lazy, freedom, is_root), result, out, name)
+        return _folds.cast_result(reductions.spread_of(lazy, freedom, is_root), result, out, name)
     return copy(_SPREADS(stats, name, ddof, type(ddof), is_root, wanted, name), out=out)
 
 
@@ -134,11 +120,11 @@ _SPREADS = ExpressionCache(_spreads)
 def _degrees_of_freedom(count: Any, ddof: Any, name: str) -> Any:
     """Return the degrees of freedom; if none remain, 0, or NaN for nan functions."""
     message = "Degrees of freedom <= 0 for slice"
-    freedom = (count if is_on_host(count) else lazy_of(count)) - ddof
+    freedom = (count if _folds.is_on_host(count) else lazy_of(count)) - ddof
     if not name.startswith("nan"):
-        warn(message, freedom <= 0 if is_on_host(freedom) else False, 6)
+        _folds.warn(message, freedom <= 0 if _folds.is_on_host(freedom) else False, 6)
         return np.maximum(freedom, 0)
-    warn(f"{message}.", freedom <= 0 if is_on_host(freedom) else False, 6)
+    _folds.warn(f"{message}.", freedom <= 0 if _folds.is_on_host(freedom) else False, 6)
     return np.where(freedom > 0, freedom, np.nan)
 
 
@@ -174,29 +160,29 @@ def _variance_around(
         kind = dtypes.as_dtype(dtype, name)
     if mask is None:
         count: Any = np.intp(reductions.count_of(a.shape, axis, name))
-        total = reduced(
+        total = _folds.reduced(
             np.add, squares, axis, reductions.wide(kind), None, keepdims, UNSET, UNSET, name
         )
     else:
         count, total = reductions.counted_sums(squares, mask, axis, reductions.wide(kind), keepdims)
     freedom = _degrees_of_freedom(count, ddof, name)
-    value = (total if is_on_host(total) else lazy_of(total)) / freedom
+    value = (total if _folds.is_on_host(total) else lazy_of(total)) / freedom
     if is_root and kind.kind in "biu":
         if value.ndim:
             raise TypeError(f"{name}: a square root is not {kind}; pass a float dtype")
-        value = cast_result(value, kind, None, name)  # NumPy rounds it, too
-        value = np.sqrt(value if is_on_host(value) else lazy_of(value))
+        value = _folds.cast_result(value, kind, None, name)  # NumPy rounds it, too
+        value = np.sqrt(value if _folds.is_on_host(value) else lazy_of(value))
     elif is_root:
         value = np.sqrt(value)
-    return cast_result(value, kind, out, name)
+    return _folds.cast_result(value, kind, out, name)
 
 
 def _mask_of_numbers(
     a: Any, where: Any, dtype: Any, out: Any, name: str, mean: Any = UNSET
 ) -> Any:  # fmt: skip
     """Return a mask of the elements that are numbers and in ``where=``; None for all."""
-    mask = lazy_mask_of(where, a, name)
-    if not has_nan(a, name):
+    mask = _folds.lazy_mask_of(where, a, name)
+    if not _folds.has_nan(a, name):
         return mask
     if dtype is not None and dtypes.kind(dtypes.as_dtype(dtype, name)) not in "fc":
         raise TypeError("If a is inexact, then dtype must be inexact")
@@ -208,84 +194,63 @@ def _mask_of_numbers(
     return are_numbers if mask is None else np.logical_and(are_numbers, mask)
 
 
-_NAN_QUIET = "no warnings for overflow, nor for slices of device arrays without numbers"
+_SKIPPING = {
+    "passes": "One reduction of (count, mean, sum of squares); with `mean`, of (count, squares)",
+    "few": 1 << 15,
+    "differs": "no warnings for overflow, nor for slices of device arrays without numbers",
+}
 
 
-def _mean(skips_nan: bool, name: str, *row: str, **options: Any) -> None:
-    def mean(
-        a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = UNSET, *,
-        where: Any = UNSET,
-    ) -> Any:  # fmt: skip
-        out = _call.out_of(out, name)
-        if not skips_nan:
-            mask = lazy_mask_of(where, a, name)
-            return mean_of(a, axis, dtype, out, keepdims, mask, name)
-        mask = _mask_of_numbers(a, where, dtype, out, name)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return mean_of(a, axis, dtype, out, keepdims, mask, name)
-
-    define(mean, name, *row, **options)
-
-
-_mean(
-    False, "mean", "One reduction", "Return the mean of the elements over axes.",
-    "float(gnp.mean([1, 2, 6]))", "3.0", few=FEW, differs=QUIET,
+@numpy_function(
+    "One reduction",
+    ("mean", False, "Return the mean of the elements over axes.",
+     "float(gnp.mean([1, 2, 6]))", "3.0", {"few": FEW, "differs": QUIET}),
+    ("nanmean", True, "Return the mean of the elements over axes, ignoring NaN.",
+     'float(gnp.nanmean([1.0, float("nan"), 3.0]))', "2.0",
+     {**_SKIPPING, "passes": "One reduction of (count, sum)"}),
 )  # fmt: skip
-_mean(
-    True, "nanmean", "One reduction of (count, sum)",
-    "Return the mean of the elements over axes, ignoring NaN.",
-    'float(gnp.nanmean([1.0, float("nan"), 3.0]))', "2.0",
-    few=_FEW_WITH_NAN, differs=_NAN_QUIET,
+def _mean(
+    name: str, skips_nan: bool, a: Any, axis: Any = None, dtype: Any = None, out: Any = None,
+    keepdims: Any = UNSET, *, where: Any = UNSET,
+) -> Any:  # fmt: skip
+    out = _call.out_of(out, name)
+    if not skips_nan:
+        mask = _folds.lazy_mask_of(where, a, name)
+        return mean_of(a, axis, dtype, out, keepdims, mask, name)
+    mask = _mask_of_numbers(a, where, dtype, out, name)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return mean_of(a, axis, dtype, out, keepdims, mask, name)
+
+
+@numpy_function(
+    "One reduction of (count, mean, sum of squares), without cancellation; with `mean`, of squares",
+    ("var", False, False, "Return the variance of the elements over axes.",
+     "float(gnp.var([1, 2, 3, 4]))", "1.25"),
+    ("std", True, False, "Return the standard deviation of the elements over axes.",
+     "float(gnp.std([1, 1, 5, 5]))", "2.0"),
+    ("nanvar", False, True, "Return the variance of the elements over axes, ignoring NaN.",
+     'float(gnp.nanvar([1.0, float("nan"), 3.0]))', "1.0", _SKIPPING),
+    ("nanstd", True, True, "Return the standard deviation of the elements over axes, ignoring NaN.",
+     'float(gnp.nanstd([1.0, float("nan"), 3.0]))', "1.0", _SKIPPING),
+    few=1 << 16, differs=QUIET,
 )  # fmt: skip
-
-
-def _spread(is_root: bool, skips_nan: bool, name: str, *row: str, **options: Any) -> None:
-    """Define a variance or standard deviation."""
-
-    def spread(
-        a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0,
-        keepdims: Any = UNSET, *, where: Any = UNSET, mean: Any = UNSET, correction: Any = UNSET,
-    ) -> Any:  # fmt: skip
-        out = _call.out_of(out, name)
-        if correction is not UNSET:
-            if ddof != 0:
-                raise ValueError("ddof and correction can't be provided simultaneously.")
-            ddof = correction
-        options = axis, dtype, out, ddof, keepdims
-        if not skips_nan:
-            mask = lazy_mask_of(where, a, name)
-            return variance_of(a, *options, mask, mean, is_root, name)
-        mask = _mask_of_numbers(a, where, dtype, out, name, mean)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return variance_of(a, *options, mask, mean, is_root, name)
-
-    define(spread, name, *row, **options)
-
-
-_PASSES = (
-    "One reduction of (count, mean, sum of squares), without cancellation; with `mean`, of squares"
-)
-_NAN_PASSES = "One reduction of (count, mean, sum of squares); with `mean`, of (count, squares)"
-_spread(
-    False, False, "var", _PASSES, "Return the variance of the elements over axes.",
-    "float(gnp.var([1, 2, 3, 4]))", "1.25", few=_FEW_OF_SPREADS, differs=QUIET,
-)  # fmt: skip
-_spread(
-    True, False, "std", _PASSES, "Return the standard deviation of the elements over axes.",
-    "float(gnp.std([1, 1, 5, 5]))", "2.0", few=_FEW_OF_SPREADS, differs=QUIET,
-)  # fmt: skip
-_spread(
-    False, True, "nanvar", _NAN_PASSES,
-    "Return the variance of the elements over axes, ignoring NaN.",
-    'float(gnp.nanvar([1.0, float("nan"), 3.0]))', "1.0",
-    few=_FEW_WITH_NAN, differs=_NAN_QUIET,
-)  # fmt: skip
-_spread(
-    True, True, "nanstd", _NAN_PASSES,
-    "Return the standard deviation of the elements over axes, ignoring NaN.",
-    'float(gnp.nanstd([1.0, float("nan"), 3.0]))', "1.0",
-    few=_FEW_WITH_NAN, differs=_NAN_QUIET,
-)  # fmt: skip
+def _spread(
+    name: str, is_root: bool, skips_nan: bool, a: Any, axis: Any = None, dtype: Any = None,
+    out: Any = None, ddof: Any = 0, keepdims: Any = UNSET, *, where: Any = UNSET,
+    mean: Any = UNSET, correction: Any = UNSET,
+) -> Any:  # fmt: skip
+    out = _call.out_of(out, name)
+    if correction is not UNSET:
+        if ddof != 0:
+            raise ValueError("ddof and correction can't be provided simultaneously.")
+        ddof = correction
+    options = axis, dtype, out, ddof, keepdims
+    if not skips_nan:
+        mask = _folds.lazy_mask_of(where, a, name)
+        return variance_of(a, *options, mask, mean, is_root, name)
+    mask = _mask_of_numbers(a, where, dtype, out, name, mean)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return variance_of(a, *options, mask, mean, is_root, name)
 
 
 # --- Weighted averages: one reduction of pairs.
@@ -303,7 +268,7 @@ def average(
     2.1666666666666665
     """
     name = "average"
-    keepdims = flag_of(keepdims, name)
+    keepdims = _folds.flag_of(keepdims, name)
     if axis is not None:
         axis = checks.plain_axes(axis, name)
     if weights is None:
@@ -312,19 +277,19 @@ def average(
             return result
         kind, count = _call.dtype_of(result, name), reductions.count_of(a.shape, axis, name)
         number = np.asarray(count).astype(kind)[()]
-        if is_on_host(result):
+        if _folds.is_on_host(result):
             return result, number if not result.ndim else np.full(result.shape, number)
         return result, copy(applied(second, (result, number), name))
-    weights = _weights_of(weights, a, axis, name)
+    weights = _folds.weights_of(weights, a, axis, name)
     kinds = [_call.dtype_of(x, name) for x in (a, weights)]
     kind = np.result_type(*kinds, *(["f8"] if kinds[0].kind in "biu" else []))
     acc = reductions.wide(kind)
     pair: Any = _PAIRS((a, weights), name, acc)
     total, scale = reduce(pair, (0, 0), reductions.added, axis=axis, keepdims=keepdims)
-    if is_on_host(scale) and np.any(scale == 0):
+    if _folds.is_on_host(scale) and np.any(scale == 0):
         raise ZeroDivisionError("Weights sum to zero, can't be normalized")
     result = divided(total, scale, kind, None, name)
-    return (result, cast_result(scale, kind, None, name)) if returned else result
+    return (result, _folds.cast_result(scale, kind, None, name)) if returned else result
 
 
 def _pairs(x: Any, weights: Any, acc: Any) -> Any:
@@ -338,25 +303,3 @@ _PAIRS = ExpressionCache(_pairs)
 
 def _weighted(x: Any, weight: Any) -> Any:
     return x * weight, weight
-
-
-def _weights_of(weights: Any, a: Any, axis: Any, name: str) -> Any:
-    """Return weights broadcast to the shape of a; they may have only the reduced axes."""
-    weights = array_of(weights, f"{name}: weights")
-    if is_host(weights) and not is_host(a) and not is_lazy(a):
-        weights = _call.copy_to_device_of(a, weights, name)
-    shape = tuple(a.shape)
-    if tuple(weights.shape) == shape:
-        return weights
-    if axis is None:
-        raise TypeError("Axis must be specified when shapes of a and weights differ.")
-    axes = axis if isinstance(axis, tuple) else (axis,)
-    checks.axes_of(axis, len(shape), name)
-    axes = tuple(i % len(shape) for i in axes)
-    if tuple(weights.shape) != tuple(shape[i] for i in axes):
-        raise ValueError(
-            "Shape of weights must be consistent with shape of a along specified axis."
-        )
-    in_order: Any = np.transpose(lazy_of(weights), np.argsort(axes))
-    new_shape = tuple(n if i in axes else 1 for i, n in enumerate(shape))
-    return in_order.reshape(new_shape).broadcast_to(shape)

@@ -40,6 +40,12 @@ def along(x: Any, indices: Any, axis: int) -> Any:
     return lazy.take(lazy.asarray(aligned(x)).reshape(-1), flat).reshape(indices_shape)
 
 
+def indices_along(shape: tuple[int, ...], axis: int | None) -> Any:
+    """Return each element's index along an axis, or in C order among all."""
+    along = tuple(n if axis in (i, i - len(shape), None) else 1 for i, n in enumerate(shape))
+    return lazy.arange(math.prod(along)).reshape(along).broadcast_to(shape)
+
+
 # --- Operators that look up elements in a short array on a GPU: membership in one pass.
 #
 # The operator captures the array, so its elements are cached and no indices are stored.

@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from gpualgo._algorithms.reduce import reduce
 from gpualgo.lazy import reductions
 from gpualgo.numpy import _call, _loops
 from gpualgo.numpy._call import NotTaken, as_array, flattened, numpy_function
+from gpualgo.numpy._folds import cast_result
 from gpualgo.numpy._ufuncs import UFUNCS
 
 # --- Products of vectors: one reduction, which does not store the elementwise products.
@@ -46,10 +48,13 @@ def _product(x: Any, y: Any, out: Any, is_conjugate: bool, name: str) -> Any:
         return native(x, y) if out is None else native(x, y, out)
     if out is None and _is_blas(x, y, is_conjugate):
         return _loops.dotted(x, y)
-    return reductions.products(x, y, out, is_conjugate, name)
+    products, kind = reductions.products(x, y, is_conjugate, name)
+    start, acc = reductions.started(np.add, kind), products.dtype
+    if acc == kind:
+        return reduce(products, start, np.add, dtype=acc, out=out)
+    return cast_result(reduce(products, start, np.add, dtype=acc), kind, out, name)
 
 
-_ALL = 1 << 62
 _BLAS = frozenset(map(np.dtype, ("f4", "f8", "c8", "c16")))
 
 
@@ -61,7 +66,7 @@ def _is_blas(x: Any, y: Any, is_conjugate: bool) -> bool:
         and x.dtype in _BLAS
         and (is_conjugate or x.dtype.kind == "f")
         and hasattr(np, "vecdot")  # new in NumPy 2
-        and _call.is_few(x.size, _ALL)
+        and _call.is_few(x.size, _call.ALL)
     )
 
 

@@ -7,6 +7,7 @@ and q in one dtype: host arrays, or numbers in a kernel.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -29,6 +30,12 @@ def _closest_observation(n: Any, most: Any, q: Any) -> Any:
     return np.maximum(np.where(is_even, below, below + 1), 0)
 
 
+def _linear(n: Any, most: Any, q: Any) -> Any:
+    return most * q
+
+
+MEDIAN = "median"  # of q = 0.5, not a caller's: positions are linear, between two is their mean
+
 # Methods that choose one element.
 DISCRETE_METHODS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "inverted_cdf": _inverted_cdf,
@@ -43,11 +50,15 @@ INTERPOLATING_METHODS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "interpolated_inverted_cdf": lambda n, most, q: n * q + (0 + q * 0) - 1,
     "hazen": lambda n, most, q: n * q + (0.5 + q * (1 - 0.5 - 0.5)) - 1,
     "weibull": lambda n, most, q: n * q + (0 + q * 1) - 1,
-    "linear": lambda n, most, q: most * q,
+    "linear": _linear,
     "median_unbiased": lambda n, most, q: n * q + (1 / 3.0 + q * (1 - 1 / 3.0 - 1 / 3.0)) - 1,
     "normal_unbiased": lambda n, most, q: n * q + (3 / 8.0 + q * (1 - 3 / 8.0 - 3 / 8.0)) - 1,
     "midpoint": lambda n, most, q: 0.5 * (np.floor(most * q) + np.ceil(most * q)),
 }
+
+
+def position_of(method: str) -> Callable[[Any, Any, Any], Any]:
+    return INTERPOLATING_METHODS.get(method, _linear)
 
 
 # The interpolation fraction, from a position and its fractional part.
@@ -80,14 +91,23 @@ def check(method: Any, where: str) -> None:
         raise ValueError(f"{where}: {shown(method)} is unknown; use one of {names}")
 
 
+@functools.lru_cache(256, typed=True)
+def single_ranks(count: int, q: Any, kind: Dtype, method: str, is_weak: bool, own: Dtype) -> Ranks:
+    """Return the ranks of one quantile, a number of a dtype."""
+    return ranks_of(count, np.asarray(q, kind), method, is_weak, own)
+
+
 def ranks_of(count: Any, q: Any, method: str, is_weak: bool, own: Dtype) -> Ranks:
     """Return the ranks of quantiles of `count` elements of a dtype.
 
     An array of counts is broadcast against q; for a count of 0 the rank is 0.
     """
-    count = np.asarray(count)
+    count, kind = np.asarray(count), result_dtype(q, method, is_weak, own)
+    if method == MEDIAN:
+        low, high, half = (count - (count > 0)) // 2, count // 2, 0.5 * (1 - count % 2)
+        is_one = not half.ndim and not half  # of an odd number
+        return Ranks(low, high, None if is_one else half, half, kind)
     last = np.maximum(count - 1, 0)
-    kind = result_dtype(q, method, is_weak, own)
     if q.dtype.kind in "biu":
         position = np.where(q, last, 0)  # the first or the last element, for all methods
         return Ranks(position, position, None, None, kind)
@@ -97,7 +117,7 @@ def ranks_of(count: Any, q: Any, method: str, is_weak: bool, own: Dtype) -> Rank
         if method in DISCRETE_METHODS:
             position = np.clip(DISCRETE_METHODS[method](n, most, q), 0, last).astype(np.int64)
             return Ranks(position, position, None, None, kind)
-        position = np.asarray(INTERPOLATING_METHODS[method](n, most, q))
+        position = np.asarray(position_of(method)(n, most, q))
         is_last = position >= most  # NumPy uses index -1
         below = np.where(is_last, -1, np.where(position < 0, 0, np.floor(position)))
         part = (position - below).astype(position.dtype)
@@ -133,6 +153,8 @@ def is_picking(q: Any, method: str) -> bool:
 
 def result_dtype(q: Any, method: str, is_weak: bool, own: Dtype) -> Dtype:
     """Return the dtype of quantiles by NumPy's arithmetic."""
+    if method == MEDIAN:
+        return np.dtype(np.float64) if own.kind in "biu" else own
     if is_picking(q, method):
         return own
     if is_weak:

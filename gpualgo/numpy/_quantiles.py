@@ -5,7 +5,6 @@ Elements of few ranks are selected; else, and to ignore NaN, rows are sorted.
 
 from __future__ import annotations
 
-import sys
 import warnings
 from typing import Any
 
@@ -19,13 +18,13 @@ from gpualgo._lazy.expression_cache import ExpressionCache
 from gpualgo._operators.tokens import same
 from gpualgo.numpy import _call, _ranks
 from gpualgo.numpy import _quantile_methods as methods
-from gpualgo.numpy._call import array_of, define, is_host
+from gpualgo.numpy._call import UNSET, array_of, is_host, numpy_function
 from gpualgo.numpy._ranks import Rows, at_ranks, has_nan, rows_of
 
-_UNSET: Any = np._NoValue
 _FEW_WITH_WEIGHTS = 1 << 15  # 4096: NumPy 75 µs, here 480; 2^20: 36 ms or more, 18 to 46
 _FEW_WITH_NAN = 1 << 14  # one row of 4096: NumPy 20 µs, here 200; many rows: 126 and 210
 _FEW_WITH_NAN_IN_ROWS = 1 << 9  # NumPy loops over rows in Python
+_HALF = np.array(0.5)
 _PASSES = "One selection per rank for few ranks, else one sort; one pass that looks for NaN"
 _NAN_PASSES = "One reduction that counts the numbers, one sort, one gather"
 _DIFFERS = (
@@ -131,48 +130,36 @@ def _of_rows(rows: Rows, q: Any, method: str, is_weak: bool, where: str) -> Any:
     """Return quantiles of rows in the shape of q and the rows; NaN for rows that have one."""
     if not is_host(q):
         return _ranks.quantiles(rows, q, tuple(q.shape), method, False, None, where)
+    if not q.ndim:
+        ranks = methods.single_ranks(rows.length, q.item(), q.dtype, method, is_weak, rows.dtype)
+        element, last = at_ranks(rows, [int(ranks.low), int(ranks.high)])
+        return _single_quantile(rows, method, element, last, ranks, (), None)
     ranks = methods.ranks_of(rows.length, q, method, is_weak, rows.dtype)
     wanted = [*ranks.low.ravel().tolist(), *ranks.high.ravel().tolist()]
     element, last = at_ranks(rows, wanted or [0])
-    if not q.ndim:
-        return _single_quantile(rows, element, last, ranks, (), None)
     out = _call.new(rows.x, (*q.shape, *rows.shape), ranks.kind, where)
     for index in np.ndindex(q.shape):
-        _single_quantile(
-            rows, element, last, ranks, index, out[(*index, ...)] if is_host(out) else out[index]
-        )
+        target = out[(*index, ...)] if is_host(out) else out[index]
+        _single_quantile(rows, method, element, last, ranks, index, target)
     return out
 
 
-def _single_quantile(rows: Rows, element: Any, last: Any, ranks: Any, index: Any, out: Any) -> Any:
+def _single_quantile(
+    rows: Rows, method: str, element: Any, last: Any, ranks: Any, index: Any, out: Any
+) -> Any:
     low = element(int(ranks.low[index]))
     if ranks.fraction is None:
         return _ranks.interpolate(same, (low,), (), last, ranks.kind, out, rows, rows.dtype)
     high = element(int(ranks.high[index]))
     weights = ranks.fraction[index], ranks.complement[index]
-    op, wide = _ranks.lerp_of(rows.dtype, ranks.kind)
+    op, wide = _ranks.lerp_of(rows.dtype, ranks.kind, method)
     return _ranks.interpolate(op, (low, high), weights, last, ranks.kind, out, rows, wide)
-
-
-def _mean_dtype(own: Any) -> Any:
-    return np.dtype(np.float64) if own.kind in "biu" else own
-
-
-def _medians(rows: Rows) -> Any:
-    kind, half = _mean_dtype(rows.dtype), rows.length // 2
-    is_odd = rows.length % 2 == 1
-    element, last = at_ranks(rows, [half] if is_odd else [half - 1, half])
-    if is_odd:
-        return _ranks.interpolate(same, (element(half),), (), last, kind, None, rows, kind)
-    wide = np.dtype(np.float32) if kind.itemsize == 2 else kind
-    pair = element(half - 1), element(half)
-    return _ranks.interpolate(_ranks.middle, pair, (), last, kind, None, rows, wide)
 
 
 def _mean_of_nothing(rows: Rows, where: str) -> Any:
     if np.prod(rows.shape, dtype=object):
         warnings.warn("Mean of empty slice", RuntimeWarning, stacklevel=4)
-    kind = _mean_dtype(rows.dtype)
+    kind = methods.result_dtype(_HALF, methods.MEDIAN, False, rows.dtype)
     nan = complex(np.nan, np.nan) if kind.kind == "c" else np.nan
     return _call.copy_to_device_of(rows.x, np.full(rows.shape, nan, kind), where)
 
@@ -205,19 +192,21 @@ def _is_left_to_numpy(
     if own.kind == "f":
         return _call.is_few(a.size, _call.FEW)
     is_chosen_integer = own.kind in "iu" and own.itemsize > 1 and method in methods.DISCRETE_METHODS
-    return is_chosen_integer and _call.is_few(a.size, sys.maxsize)
+    return is_chosen_integer and _call.is_few(a.size, _call.ALL)
 
 
-def _quantile(skips_nan: bool, is_percent: bool, name: str, *row: str) -> None:
+def _define_quantiles(skips_nan: bool, passes: str, differs: str, *rows: Any) -> None:
     """Define quantiles or percentiles."""
-    unset = _UNSET if skips_nan else False
+    unset = UNSET if skips_nan else False
 
+    @numpy_function(passes, *rows, few=0, differs=differs)
     def quantile(
-        a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: Any = False,
-        method: Any = "linear", keepdims: Any = unset, *, weights: Any = None,
+        name: str, is_percent: bool, a: Any, q: Any, axis: Any = None, out: Any = None,
+        overwrite_input: Any = False, method: Any = "linear", keepdims: Any = unset, *,
+        weights: Any = None,
     ) -> Any:  # fmt: skip
         own, where, skips = _call.dtype_of(a, name), name, skips_nan
-        keepdims = keepdims is not _UNSET and bool(keepdims)
+        keepdims = keepdims is not UNSET and bool(keepdims)
         is_empty = 0 in tuple(a.shape)
         if skips and weights is None and not has_nan(own) and not is_empty:
             where, skips = name.removeprefix("nan"), False
@@ -249,38 +238,32 @@ def _quantile(skips_nan: bool, is_percent: bool, name: str, *row: str) -> None:
         casting = _nan_casting(rows) if skips else "same_kind"
         return _finish(value, rows, shape, keepdims, out, casting, where)
 
-    passes, differs = (_NAN_PASSES, _NAN_DIFFERS) if skips_nan else (_PASSES, _DIFFERS)
-    define(quantile, name, passes, *row, few=0, differs=differs)
 
-
-_quantile(
-    False, False, "quantile",
-    "Return the q-th quantiles along axes; NaN for a row that has a NaN.",
-    "gnp.quantile([4.0, 1.0, 3.0], [0.5, 0.75])", "array([3. , 3.5])",
+_define_quantiles(
+    False, _PASSES, _DIFFERS,
+    ("quantile", False, "Return the q-th quantiles along axes; NaN for a row that has a NaN.",
+     "gnp.quantile([4.0, 1.0, 3.0], [0.5, 0.75])", "array([3. , 3.5])"),
+    ("percentile", True, "Return the q-th percentiles along axes; NaN for a row that has a NaN.",
+     "float(gnp.percentile([4.0, 1.0, 3.0], 75))", "3.5"),
 )  # fmt: skip
-_quantile(
-    False, True, "percentile",
-    "Return the q-th percentiles along axes; NaN for a row that has a NaN.",
-    "float(gnp.percentile([4.0, 1.0, 3.0], 75))", "3.5",
-)  # fmt: skip
-_quantile(
-    True, False, "nanquantile", "Return the q-th quantiles along axes, ignoring NaN.",
-    'float(gnp.nanquantile([4.0, float("nan"), 1.0, 3.0], 0.75))', "3.5",
-)  # fmt: skip
-_quantile(
-    True, True, "nanpercentile", "Return the q-th percentiles along axes, ignoring NaN.",
-    'float(gnp.nanpercentile([4.0, float("nan"), 1.0, 3.0], 75))', "3.5",
+_define_quantiles(
+    True, _NAN_PASSES, _NAN_DIFFERS,
+    ("nanquantile", False, "Return the q-th quantiles along axes, ignoring NaN.",
+     'float(gnp.nanquantile([4.0, float("nan"), 1.0, 3.0], 0.75))', "3.5"),
+    ("nanpercentile", True, "Return the q-th percentiles along axes, ignoring NaN.",
+     'float(gnp.nanpercentile([4.0, float("nan"), 1.0, 3.0], 75))', "3.5"),
 )  # fmt: skip
 
 
-def _median(skips_nan: bool, name: str, *row: str, **options: Any) -> None:
-    unset = _UNSET if skips_nan else False
+def _define_median(skips_nan: bool, passes: str, differs: str, *row: Any) -> None:
+    unset = UNSET if skips_nan else False
 
+    @numpy_function(passes, row, few=0, differs=differs)
     def median(
-        a: Any, axis: Any = None, out: Any = None, overwrite_input: Any = False,
+        name: str, a: Any, axis: Any = None, out: Any = None, overwrite_input: Any = False,
         keepdims: Any = unset,
     ) -> Any:  # fmt: skip
-        keepdims = keepdims is not _UNSET and bool(keepdims)
+        keepdims = keepdims is not UNSET and bool(keepdims)
         out = _call.out_of(out, name)
         if is_host(a) and _call.is_few(a.size, _FEW_WITH_NAN if skips_nan else _call.FEW):
             return getattr(np, name)(a, axis, out, False, keepdims)
@@ -288,20 +271,20 @@ def _median(skips_nan: bool, name: str, *row: str, **options: Any) -> None:
         if not rows.length or (skips_nan and 0 in rows.shape):
             value = _mean_of_nothing(rows, name)
         elif skips_nan and (lengths := _lengths_of(rows)) is not None:
-            value = _ranks.medians(rows, lengths, _mean_dtype(rows.dtype))
+            value = _ranks.nan_quantiles(rows, _HALF, methods.MEDIAN, False, lengths, name)
         else:
-            value = _medians(rows)
+            value = _of_rows(rows, _HALF, methods.MEDIAN, False, name)
         casting = _nan_casting(rows) if skips_nan else "unsafe"
         return _finish(value, rows, (), keepdims, out, casting, name)
 
-    define(median, name, *row, few=0, **options)
 
-
-_median(
-    False, "median", _PASSES, "Return the medians along axes; NaN for a row that has a NaN.",
+_define_median(
+    False, _PASSES, "", "median",
+    "Return the medians along axes; NaN for a row that has a NaN.",
     "float(gnp.median([4, 1, 3, 2]))", "2.5",
 )  # fmt: skip
-_median(
-    True, "nanmedian", _NAN_PASSES, "Return the medians along axes, ignoring NaN.",
-    'float(gnp.nanmedian([4.0, float("nan"), 1.0, 3.0]))', "3.0", differs=_NAN_DIFFERS,
+_define_median(
+    True, _NAN_PASSES, _NAN_DIFFERS, "nanmedian",
+    "Return the medians along axes, ignoring NaN.",
+    'float(gnp.nanmedian([4.0, float("nan"), 1.0, 3.0]))', "3.0",
 )  # fmt: skip

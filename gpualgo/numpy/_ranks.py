@@ -23,7 +23,7 @@ from gpualgo._lazy import is_lazy
 from gpualgo._lazy.expression_cache import ExpressionCache
 from gpualgo._operators.tokens import same, second
 from gpualgo._pipeline import checks
-from gpualgo.numpy import _call, _orders
+from gpualgo.numpy import _call, _folds, _orders
 from gpualgo.numpy import _quantile_methods as methods
 from gpualgo.numpy._call import NotTaken, array_of, is_host
 
@@ -113,16 +113,16 @@ def _is_selected(rows: Rows, num_ranks: int) -> bool:
 
 
 def _lerp(a: Any, b: Any, fraction: Any, complement: Any) -> Any:
-    return b - (b - a) * complement if fraction >= 0.5 else a + (b - a) * fraction
+    return np.where(fraction >= 0.5, b - (b - a) * complement, a + (b - a) * fraction)
 
 
 def _lerp_long(a: Any, b: Any, fraction: Any, complement: Any) -> Any:
     distance = np.float64(np.uint64(b) - np.uint64(a))  # int64 may overflow
-    return b - distance * complement if fraction >= 0.5 else a + distance * fraction
+    return np.where(fraction >= 0.5, b - distance * complement, a + distance * fraction)
 
 
-def middle(a: Any, b: Any) -> Any:
-    return (a + b) / 2
+def _middle(a: Any, b: Any, fraction: Any, complement: Any) -> Any:
+    return np.where(fraction == 0.5, (a + b) / 2, a)
 
 
 # The same operators, with NaN for rows that have one.
@@ -136,11 +136,11 @@ def _lerp_or_nan(a: Any, b: Any, fraction: Any, complement: Any, last: Any) -> A
     return nan_or(_lerp(a, b, fraction, complement), last)
 
 
-def _middle_or_nan(a: Any, b: Any, last: Any) -> Any:
-    return nan_or(middle(a, b), last)
+def _middle_or_nan(a: Any, b: Any, fraction: Any, complement: Any, last: Any) -> Any:
+    return nan_or(_middle(a, b, fraction, complement), last)
 
 
-_OR_NAN = {_lerp: _lerp_or_nan, middle: _middle_or_nan, same: nan_or}
+_OR_NAN = {_lerp: _lerp_or_nan, _middle: _middle_or_nan, same: nan_or}
 
 
 def interpolate(
@@ -177,8 +177,10 @@ def _convert_and_apply(*args: Any) -> Any:
 _WIDE = ExpressionCache(_convert_and_apply)
 
 
-def lerp_of(own: Any, kind: Any) -> tuple[Any, Any]:
+def lerp_of(own: Any, kind: Any, method: str) -> tuple[Any, Any]:
     """Return NumPy's `_lerp` between elements, and the dtype to which these are converted."""
+    if method == methods.MEDIAN:
+        return _middle, np.dtype(np.float32) if kind.itemsize == 2 else kind
     if own.kind in "iu":
         return (_lerp_long, own) if own.itemsize == 8 else (_lerp, kind)
     return _lerp, own
@@ -198,7 +200,7 @@ def _ranks_by(method: str) -> Any:
             return rank, rank, 0.0
 
         return rank_of
-    fn, fraction_of = methods.INTERPOLATING_METHODS[method], methods.fraction_of(method)
+    fn, fraction_of = methods.position_of(method), methods.fraction_of(method)
 
     def ranks(length: Any, n: Any, most: Any, q: Any) -> Any:
         position = fn(n, most, q)
@@ -211,18 +213,6 @@ def _ranks_by(method: str) -> Any:
         return below, below + 1, np.float64(fraction_of(position, position - np.floor(position)))
 
     return ranks
-
-
-def _middle(a: Any, b: Any, length: Any) -> Any:
-    return np.where(length % 2 == 0, (a + b) / 2, a)
-
-
-def _before_middle(length: Any) -> Any:
-    return np.maximum(length - 1, 0) // 2
-
-
-def _after_middle(length: Any) -> Any:
-    return length // 2
 
 
 class SortedRows:
@@ -256,16 +246,17 @@ def quantiles(
 ) -> Any:  # fmt: skip
     """Return quantiles of rows, of which the first `lengths` elements in sorted order count.
 
-    q is on the device of the rows. Without lengths all elements count, and a NaN in a row makes its
-    result NaN.
+    q is on the device of the rows, or 0.5 on the host. Without lengths all elements count, and a
+    NaN in a row makes its result NaN.
     """
     own, q_dtype = rows.dtype, _call.dtype_of(q, where)
     sample = np.empty(0, q_dtype)
     kind = methods.result_dtype(sample, method, is_weak, own)
     ordered = sorted_rows(rows)
-    options = _Options(method, is_weak, methods.is_picking(sample, method), kind)
-    inputs = (ordered, q) if lengths is None else (ordered, q, lengths)
-    value = _QUANTILES(inputs, where, *extents_of(rows), (*q_shape, *rows.shape), options)
+    half = float(q) if method == methods.MEDIAN else None
+    options = _Options(method, is_weak, methods.is_picking(sample, method), kind, half)
+    inputs = [x for x in (ordered, q if half is None else None, lengths) if x is not None]
+    value = _QUANTILES(tuple(inputs), where, *extents_of(rows), (*q_shape, *rows.shape), options)
     return transform(same, value, dtype=kind)
 
 
@@ -274,11 +265,13 @@ class _Options(NamedTuple):
     is_weak: bool
     is_picking: bool
     kind: Any
+    q: float | None
 
 
 def _quantiles(*args: Any) -> Any:
     """Return quantiles of sorted rows, lazily."""
-    rows, q, *lengths, outer, length, inner, shape, options = args
+    rows, *arrays, outer, length, inner, shape, options = args
+    q, *lengths = arrays if options.q is None else (lazy.full((1,), options.q), *arrays)
     ordered, dtype, method = SortedRows(rows, outer, length, inner), rows.dtype, options.method
     q_dtype, q = q.dtype, q.reshape(-1, 1, 1)
     if q_dtype.kind in "biu":
@@ -291,7 +284,7 @@ def _quantiles(*args: Any) -> Any:
     value = ordered.at(low)
     if not options.is_picking:
         weights = options.kind if options.is_weak else q.dtype if q_dtype.kind in "biu" else q_dtype
-        op, wide = lerp_of(dtype, options.kind)
+        op, wide = lerp_of(dtype, options.kind, method)
         pair = (x if x.dtype == wide else x.astype(wide) for x in (value, ordered.at(high)))
         numbers = (x.astype(weights) for x in (fraction, 1 - fraction))
         value = lazy.transform(op, *pair, *numbers)
@@ -302,31 +295,6 @@ def _quantiles(*args: Any) -> Any:
 
 
 _QUANTILES = ExpressionCache(_quantiles)
-
-
-def medians(rows: Rows, lengths: Any, kind: Any) -> Any:
-    """Return medians of rows, of which the first `lengths` elements in sorted order count."""
-    wide = np.dtype(np.float32) if kind.itemsize == 2 else kind
-    if is_small(rows, 1):
-        element = gathered(rows, sorted_rows(rows))
-        low, high = (element(op(lengths)) for op in (_before_middle, _after_middle))
-        with np.errstate(all="ignore"):
-            return _middle(low.astype(wide), high.astype(wide), lengths).astype(kind)
-    inputs = sorted_rows(rows), lengths
-    value = _MEDIANS(inputs, "nanmedian", *extents_of(rows), rows.shape, wide)
-    return transform(same, value, dtype=kind)
-
-
-def _medians(rows: Any, lengths: Any, outer: int, length: int, inner: int, *options: Any) -> Any:
-    shape, wide = options
-    ordered = SortedRows(rows, outer, length, inner)
-    count = ordered.across(lengths)
-    pair = [ordered.at(lazy.transform(op, count)) for op in (_before_middle, _after_middle)]
-    low, high = (one if one.dtype == wide else one.astype(wide) for one in pair)
-    return lazy.transform(_middle, low, high, count).reshape(shape)
-
-
-_MEDIANS = ExpressionCache(_medians)
 
 
 # --- In host memory, where results are few.
@@ -353,7 +321,7 @@ def nan_quantiles(rows: Rows, q: Any, method: str, is_weak: bool, lengths: Any, 
     if is_host(q) and is_small(rows, q.size):
         return _few_quantiles(rows, q, method, is_weak, lengths)
     shape = tuple(q.shape)
-    if not is_host(rows.x) and is_host(q):
+    if not is_host(rows.x) and is_host(q) and method != methods.MEDIAN:
         q = _call.copy_to_device_of(rows.x, q, where)
     return quantiles(rows, q, shape, method, is_weak, lengths, where)
 
@@ -367,10 +335,9 @@ def _few_quantiles(rows: Rows, q: Any, method: str, is_weak: bool, lengths: Any)
     low, high = element(ranks.low), element(ranks.high)
     if ranks.fraction is None:
         return low.astype(ranks.kind, copy=False)
-    with np.errstate(all="ignore"):
-        distance = high - low
-        up, down = low + distance * ranks.fraction, high - distance * ranks.complement
-        return np.where(ranks.fraction >= 0.5, down, up).astype(ranks.kind, copy=False)
+    op, wide = lerp_of(rows.dtype, ranks.kind, method)
+    weights = ranks.fraction, ranks.complement
+    return interpolate(op, (low, high), weights, None, ranks.kind, None, rows, wide)
 
 
 # --- Weighted quantiles: a sort with the weights, a scan of them, and a count for each quantile.
@@ -458,23 +425,9 @@ def _check_totals(totals: Any, ordered: Any, axis: int, skips_nan: bool, where: 
 
 def _broadcast_weights(weights: Any, a: Any, axis: Any, where: str) -> Any:
     w = array_of(weights, f"{where}: weights")
-    shape, own = tuple(a.shape), tuple(w.shape)
     if _call.dtype_of(w, where).kind == "c":
         raise TypeError(f"{where}: weights must be real numbers")
     if is_host(w) and (w < 0).any():
         raise ValueError(f"{where}: weights must not be negative")
-    if is_host(w) and not is_host(a) and not is_lazy(a):
-        w = _call.copy_to_device_of(a, w, where)
-    w = lazy.asarray(w).astype(np.float64)
-    if own == shape:
-        return w
-    if axis is None:
-        raise TypeError(f"{where}: weights have shape {own}, a has {shape}; name an axis")
-    plain = checks.plain_axes(axis, where)
-    axis_list = plain if isinstance(plain, tuple) else (plain,)
-    axes = [one % len(shape) for one in axis_list if one is not None]
-    if own != tuple(shape[i] for i in axes):
-        raise ValueError(f"{where}: weights have shape {own}, not that of a along its axes")
-    w = w.transpose(*np.argsort(axes).tolist())
-    new_shape = tuple(n if i in axes else 1 for i, n in enumerate(shape))
-    return w.reshape(new_shape).broadcast_to(shape)
+    axis = checks.plain_axes(axis, where)
+    return lazy.asarray(_folds.weights_of(w, a, axis, where)).astype(np.float64)

@@ -18,26 +18,15 @@ from gpualgo._algorithms.transform import transform
 from gpualgo._lazy.combining import applied, zipped
 from gpualgo._lazy.expression_cache import ExpressionCache
 from gpualgo._pipeline import checks
-from gpualgo.lazy import LazyArray, arange
+from gpualgo.lazy import LazyArray
 from gpualgo.lazy import asarray as lazy_of
-from gpualgo.numpy import _call
-from gpualgo.numpy._call import ARRAY_TYPES, define, is_host, numpy_function
-from gpualgo.numpy._folds import (
-    BOOL,
-    INDEX,
-    UNSET,
-    axis_of,
-    cast_result,
-    check_some,
-    flag_of,
-    has_nan,
-    is_on_host,
-    reduced,
-    warn,
-)
+from gpualgo.numpy import _call, _folds
+from gpualgo.numpy._call import ARRAY_TYPES, BOOL, UNSET, is_host, is_true, numpy_function
+from gpualgo.numpy._orders import indices_along
 
 MANY_BOOLS = 1 << 22  # below, NumPy's loops are faster than two threads here
-FEW_WITH_NAN = 1 << 15  # NumPy is faster on host arrays of fewer elements
+# Of functions that ignore NaN; NumPy is faster on host arrays of fewer elements.
+_SKIPPING = {"few": 1 << 15, "differs": "no warnings for overflow"}
 
 
 def _replace_nan(x: Any, replacement: Any) -> Any:
@@ -47,61 +36,41 @@ def _replace_nan(x: Any, replacement: Any) -> Any:
 _NAN_REPLACED = ExpressionCache(lambda x, none: applied(_replace_nan, (x, none), ""))
 
 
-def _sum_like(ufunc: np.ufunc, nan: Any, name: str, *row: str, **options: Any) -> None:
-    """Define a sum or product, which counts NaN as the number `nan` unless this is None."""
-
-    def reduction(
-        a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = UNSET,
-        initial: Any = UNSET, where: Any = UNSET,
-    ) -> Any:  # fmt: skip
-        if nan is not None and has_nan(a, name):
-            a = _NAN_REPLACED((a,), name, _call.dtype_of(a, name).type(nan))
-        return reduced(ufunc, a, axis, dtype, out, keepdims, initial, where, name)
-
-    define(reduction, name, "One reduction", *row, **options)
-
-
-_sum_like(
-    np.add, None, "sum", "Return the sum of the elements over axes.",
-    "int(gnp.sum([1, 2, 3]))", "6", differs="no warnings for overflow or NaN",
+@numpy_function(
+    "One reduction",
+    ("sum", np.add, None, "Return the sum of the elements over axes.",
+     "int(gnp.sum([1, 2, 3]))", "6"),
+    ("prod", np.multiply, None, "Return the product of the elements over axes.",
+     "int(gnp.prod([1, 2, 3, 4]))", "24"),
+    ("nansum", np.add, 0, "Return the sum of the elements over axes, ignoring NaN.",
+     'float(gnp.nansum([1.0, float("nan"), 3.0]))', "4.0", _SKIPPING),
+    ("nanprod", np.multiply, 1, "Return the product of the elements over axes, ignoring NaN.",
+     'float(gnp.nanprod([2.0, float("nan"), 3.0]))', "6.0", _SKIPPING),
+    differs="no warnings for overflow or NaN",
 )  # fmt: skip
-_sum_like(
-    np.multiply, None, "prod", "Return the product of the elements over axes.",
-    "int(gnp.prod([1, 2, 3, 4]))", "24", differs="no warnings for overflow or NaN",
+def _sum_like(
+    name: str, ufunc: np.ufunc, nan: Any, a: Any, axis: Any = None, dtype: Any = None,
+    out: Any = None, keepdims: Any = UNSET, initial: Any = UNSET, where: Any = UNSET,
+) -> Any:  # fmt: skip
+    """Return a sum or product, which counts NaN as the number `nan` unless this is None."""
+    if nan is not None and _folds.has_nan(a, name):
+        a = _NAN_REPLACED((a,), name, _call.dtype_of(a, name).type(nan))
+    return _folds.reduced(ufunc, a, axis, dtype, out, keepdims, initial, where, name)
+
+
+@numpy_function(
+    "One reduction",
+    ("any", np.logical_or, "Return whether any element over axes is true.",
+     "bool(gnp.any([0, 3, 0]))", "True"),
+    ("all", np.logical_and, "Return whether all elements over axes are true.",
+     "bool(gnp.all([1, 3, 0]))", "False"),
+    few_bools=MANY_BOOLS,
 )  # fmt: skip
-_sum_like(
-    np.add, 0, "nansum", "Return the sum of the elements over axes, ignoring NaN.",
-    'float(gnp.nansum([1.0, float("nan"), 3.0]))', "4.0",
-    few=FEW_WITH_NAN, differs="no warnings for overflow",
-)  # fmt: skip
-_sum_like(
-    np.multiply, 1, "nanprod", "Return the product of the elements over axes, ignoring NaN.",
-    'float(gnp.nanprod([2.0, float("nan"), 3.0]))', "6.0",
-    few=FEW_WITH_NAN, differs="no warnings for overflow",
-)  # fmt: skip
-
-
-def _truth(ufunc: np.ufunc, name: str, *row: str) -> None:
-    def reduction(
-        a: Any, axis: Any = None, out: Any = None, keepdims: Any = UNSET, *, where: Any = UNSET
-    ) -> Any:
-        return reduced(ufunc, a, axis, None, out, keepdims, UNSET, where, name)
-
-    define(reduction, name, "One reduction", *row, few_bools=MANY_BOOLS)
-
-
-_truth(
-    np.logical_or, "any", "Return whether any element over axes is true.",
-    "bool(gnp.any([0, 3, 0]))", "True",
-)  # fmt: skip
-_truth(
-    np.logical_and, "all", "Return whether all elements over axes are true.",
-    "bool(gnp.all([1, 3, 0]))", "False",
-)  # fmt: skip
-
-
-def _is_true(x: Any) -> Any:
-    return x != 0
+def _truth(
+    name: str, ufunc: np.ufunc, a: Any, axis: Any = None, out: Any = None, keepdims: Any = UNSET,
+    *, where: Any = UNSET,
+) -> Any:  # fmt: skip
+    return _folds.reduced(ufunc, a, axis, None, out, keepdims, UNSET, where, name)
 
 
 @numpy_function("One reduction", few=1 << 13, few_bools=MANY_BOOLS)
@@ -112,60 +81,49 @@ def count_nonzero(a: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
     2
     """
     name = "count_nonzero"
-    axis, keepdims = axis_of(axis, a.ndim, name), flag_of(keepdims, name)
+    axis, keepdims = _folds.axis_of(axis, a.ndim, name), _folds.flag_of(keepdims, name)
     is_computed = isinstance(a, LazyArray)
     if is_computed:
         a = applied(np.bool_, (a,), name)
     if is_computed or _call.dtype_of(a, name) == BOOL:
         return reduce(a, axis=axis, keepdims=keepdims, dtype=np.int64)
-    return count(a, _is_true, axis=axis, keepdims=keepdims)
+    return count(a, is_true, axis=axis, keepdims=keepdims)
 
 
 # --- The least and the greatest elements, and their indices.
 
 
-def _extreme(ufunc: np.ufunc, name: str, *row: str, differs: str = "") -> None:
-    """Define an extreme element; np.fmin and np.fmax ignore NaN."""
-
-    def reduction(
-        a: Any, axis: Any = None, out: Any = None, keepdims: Any = UNSET, initial: Any = UNSET,
-        where: Any = UNSET,
-    ) -> Any:  # fmt: skip
-        result = reduced(ufunc, a, axis, None, out, keepdims, initial, where, name)
-        if differs and is_on_host(result) and result.dtype.kind not in "biu":
-            warn("All-NaN slice encountered", np.isnan(result), 4)
-        return result
-
-    define(reduction, name, "One reduction", *row, differs=differs)
+_NO_WARNINGS = {
+    "differs": "no warnings for overflow, nor for slices of device arrays without numbers"
+}
 
 
-_extreme(
-    np.maximum, "max", "Return the largest element over axes; NaN if there is a NaN.",
-    "int(gnp.max([3, 1, 4, 1]))", "4",
+@numpy_function(
+    "One reduction",
+    ("max", np.maximum, "Return the largest element over axes; NaN if there is a NaN.",
+     "int(gnp.max([3, 1, 4, 1]))", "4"),
+    ("min", np.minimum, "Return the smallest element over axes; NaN if there is a NaN.",
+     "int(gnp.min([3, 1, 4, 1]))", "1"),
+    ("amax", np.maximum, "Return the largest element over axes, as `max`.",
+     "int(gnp.amax([3, 1, 4, 1]))", "4"),
+    ("amin", np.minimum, "Return the smallest element over axes, as `min`.",
+     "int(gnp.amin([3, 1, 4, 1]))", "1"),
+    ("nanmin", np.fmin,
+     "Return the smallest element over axes, ignoring NaN; NaN if all elements are NaN.",
+     'float(gnp.nanmin([2.0, float("nan"), 3.0]))', "2.0", _NO_WARNINGS),
+    ("nanmax", np.fmax,
+     "Return the largest element over axes, ignoring NaN; NaN if all elements are NaN.",
+     'float(gnp.nanmax([2.0, float("nan"), 3.0]))', "3.0", _NO_WARNINGS),
 )  # fmt: skip
-_extreme(
-    np.minimum, "min", "Return the smallest element over axes; NaN if there is a NaN.",
-    "int(gnp.min([3, 1, 4, 1]))", "1",
-)  # fmt: skip
-_extreme(
-    np.maximum, "amax", "Return the largest element over axes, as `max`.",
-    "int(gnp.amax([3, 1, 4, 1]))", "4",
-)  # fmt: skip
-_extreme(
-    np.minimum, "amin", "Return the smallest element over axes, as `min`.",
-    "int(gnp.amin([3, 1, 4, 1]))", "1",
-)  # fmt: skip
-_NO_WARNINGS = "no warnings for overflow, nor for slices of device arrays without numbers"
-_extreme(
-    np.fmin, "nanmin",
-    "Return the smallest element over axes, ignoring NaN; NaN if all elements are NaN.",
-    'float(gnp.nanmin([2.0, float("nan"), 3.0]))', "2.0", differs=_NO_WARNINGS,
-)  # fmt: skip
-_extreme(
-    np.fmax, "nanmax",
-    "Return the largest element over axes, ignoring NaN; NaN if all elements are NaN.",
-    'float(gnp.nanmax([2.0, float("nan"), 3.0]))', "3.0", differs=_NO_WARNINGS,
-)  # fmt: skip
+def _extreme(
+    name: str, ufunc: np.ufunc, a: Any, axis: Any = None, out: Any = None, keepdims: Any = UNSET,
+    initial: Any = UNSET, where: Any = UNSET,
+) -> Any:  # fmt: skip
+    """Return an extreme element; np.fmin and np.fmax ignore NaN."""
+    result = _folds.reduced(ufunc, a, axis, None, out, keepdims, initial, where, name)
+    if ufunc in (np.fmin, np.fmax) and _folds.is_on_host(result) and result.dtype.kind not in "biu":
+        _folds.warn("All-NaN slice encountered", np.isnan(result), 4)
+    return result
 
 
 @numpy_function("One reduction of (min, max) pairs")
@@ -175,10 +133,10 @@ def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = UNSET) -> Any
     >>> int(gnp.ptp([3, 1, 4, 1]))
     3
     """
-    keepdims, out = flag_of(keepdims, "ptp"), _call.out_of(out, "ptp")
-    axis, kind = axis_of(axis, a.ndim, "ptp"), _call.dtype_of(a, "ptp")
+    keepdims, out = _folds.flag_of(keepdims, "ptp"), _call.out_of(out, "ptp")
+    axis, kind = _folds.axis_of(axis, a.ndim, "ptp"), _call.dtype_of(a, "ptp")
     if 0 in a.shape:
-        check_some(np.maximum, a.shape, axis, UNSET, "ptp", cure="")
+        _folds.check_some(np.maximum, a.shape, axis, UNSET, "ptp", cure="")
     if kind.kind == "c":
         pair = zipped((a, a), "ptp")
         high, low = reduce(pair, None, _ends_of_complex, axis=axis, keepdims=keepdims)
@@ -189,10 +147,10 @@ def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = UNSET) -> Any
     wanted = kind if out is None else _call.check_cast(kind, out, "ptp")
     if kind != wanted and np.can_cast(kind, wanted):  # NumPy subtracts in out's dtype
         kind = wanted
-        as_array = np.asarray if is_on_host(high) else lazy_of
+        as_array = np.asarray if _folds.is_on_host(high) else lazy_of
         high, low = (as_array(one).astype(kind) for one in (high, low))
-    if is_on_host(high):
-        return cast_result(np.subtract(high, low), kind, out, "ptp")
+    if _folds.is_on_host(high):
+        return _folds.cast_result(np.subtract(high, low), kind, out, "ptp")
     return transform(np.subtract, high, low, dtype=wanted, out=out)
 
 
@@ -217,13 +175,6 @@ def _smaller_and_index(a: Any, b: Any) -> Any:
     return b[0] if is_later else a[0], b[1] if is_later else a[1]
 
 
-def indices_along(x: LazyArray, axis: Any, name: str) -> LazyArray:
-    """Return the index of each element along the axis, or among all elements."""
-    axes = checks.axes_of(axis, x.ndim, name)
-    along = tuple(n if i in axes else 1 for i, n in enumerate(x.shape))
-    return arange(int(np.prod(along))).reshape(along).broadcast_to(x.shape)
-
-
 def searched_axis(a: Any, axis: Any, name: str) -> Any:
     """Return the axis of a search; raise ValueError if there are no elements to choose from."""
     axis = checks.plain_axis(axis, name)
@@ -236,8 +187,8 @@ def searched_axis(a: Any, axis: Any, name: str) -> Any:
 def _index_out(out: Any, name: str) -> Any:
     """Return ``out=`` of a search, which must hold integers."""
     out = _call.out_of(out, name)
-    if out is not None and not np.can_cast(_call.dtype_of(out, name), INDEX, "safe"):
-        raise TypeError(f"{name}: out has dtype {out.dtype}; pass one of {INDEX}")
+    if out is not None and not np.can_cast(_call.dtype_of(out, name), _folds.INDEX, "safe"):
+        raise TypeError(f"{name}: out has dtype {out.dtype}; pass one of {_folds.INDEX}")
     return out
 
 
@@ -250,16 +201,16 @@ def _find_index(
         is_plain = is_plain and 0 not in a.shape and len(a.shape) > 0
         if is_plain and _call.dtype_of(a, name).kind != "c":
             return search(a, axis)
-    keepdims, out = flag_of(keepdims, name), _index_out(out, name)
+    keepdims, out = _folds.flag_of(keepdims, name), _index_out(out, name)
     axis = searched_axis(a, axis, name)
     if _call.dtype_of(a, name).kind == "c":
         x = lazy_of(a)
-        pair = (x, indices_along(x, axis, name))
+        pair = (x, indices_along(x.shape, axis))
         index = reduce(pair, None, of_complex, axis=axis, keepdims=keepdims)[1]
-        return cast_result(index, INDEX, out, name)
-    if out is not None and not is_on_host(out) and _call.dtype_of(out, name) == INDEX:
+        return _folds.cast_result(index, _folds.INDEX, out, name)
+    if out is not None and not _folds.is_on_host(out) and _call.dtype_of(out, name) == _folds.INDEX:
         return search(a, axis, keepdims=keepdims, out=out)
-    return cast_result(search(a, axis, keepdims=keepdims), INDEX, out, name)
+    return _folds.cast_result(search(a, axis, keepdims=keepdims), _folds.INDEX, out, name)
 
 
 # --- Indices of the least and the greatest numbers, ignoring NaN.
@@ -307,7 +258,7 @@ def _complex_index(has_numbers: Any, index: Any) -> Any:
     return np.where(has_numbers, index, -1)
 
 
-_PAIRS = ExpressionCache(lambda x, axis: zipped((x, indices_along(x, axis, "")), ""))
+_PAIRS = ExpressionCache(lambda x, axis: zipped((x, indices_along(x.shape, axis)), ""))
 
 
 def _find_index_of_number(
@@ -315,69 +266,62 @@ def _find_index_of_number(
     keepdims: Any, name: str,
 ) -> Any:  # fmt: skip
     """Return the index of the least or greatest number, ignoring NaN."""
-    keepdims, out = flag_of(keepdims, name), _index_out(out, name)
+    keepdims, out = _folds.flag_of(keepdims, name), _index_out(out, name)
     axis, kind = searched_axis(a, axis, name), _call.dtype_of(a, name)
-    if not has_nan(a, name):
-        return cast_result(search(a, axis, keepdims=keepdims), INDEX, out, name)
+    if not _folds.has_nan(a, name):
+        return _folds.cast_result(search(a, axis, keepdims=keepdims), _folds.INDEX, out, name)
     if is_host(a) and axis is None and kind.kind != "c":
         index = search(a, None, keepdims=keepdims)  # it stops at the first NaN
         value = a[np.unravel_index(np.ravel(index)[0], a.shape)]
         if value == value:
-            return cast_result(index, INDEX, out, name)
+            return _folds.cast_result(index, _folds.INDEX, out, name)
     filler = kind.type(ops[2])
     if kind.kind == "c":
         x = lazy_of(a)
-        elements: Any = applied(_filled_triple, (x, indices_along(x, axis, name), filler), name)
+        triple = x, indices_along(x.shape, axis), filler
+        elements: Any = applied(_filled_triple, triple, name)
         _, *parts = reduce(elements, None, ops[1], axis=axis, keepdims=keepdims)
         parts, op = parts[::-1], _complex_index
     else:
         pairs = _PAIRS((a,), name, axis)
         parts = [*reduce(pairs, None, ops[0], axis=axis, keepdims=keepdims)]
         op = _index_or_minus_one(filler)
-    if is_on_host(parts[0]):
+    if _folds.is_on_host(parts[0]):
         index = op(*parts)
         if np.any(index < 0):
             raise ValueError("All-NaN slice encountered")
-        return cast_result(index, INDEX, out, name)
-    index = transform(op, *parts, dtype=INDEX)
-    return index if out is None else cast_result(index, INDEX, out, name)
-
-
-def _index_of(
-    find: Callable[..., Any], search: Any, ops: Any, name: str, *row: str, **options: Any
-) -> None:
-    """Define a search for the index of an extreme element."""
-
-    def index(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = UNSET) -> Any:
-        return find(search, ops, a, axis, out, keepdims, name)
-
-    define(index, name, *row, **options)
+        return _folds.cast_result(index, _folds.INDEX, out, name)
+    index = transform(op, *parts, dtype=_folds.INDEX)
+    return index if out is None else _folds.cast_result(index, _folds.INDEX, out, name)
 
 
 _PAIRS_PASS = "One reduction of (element, index) pairs"
-_index_of(
-    _find_index, extremes.argmax, _larger_and_index, "argmax", _PAIRS_PASS,
-    "Return the index of the first largest element, or of the first NaN.",
-    "int(gnp.argmax([3, 4, 1, 4]))", "1",
-)  # fmt: skip
-_index_of(
-    _find_index, extremes.argmin, _smaller_and_index, "argmin", _PAIRS_PASS,
-    "Return the index of the first smallest element, or of the first NaN.",
-    "int(gnp.argmin([3, 1, 4, 1]))", "1",
-)  # fmt: skip
-_NAN_PASSES = f"{_PAIRS_PASS}; host arrays are first searched for a NaN"
 _NAN_OPTIONS: dict[str, Any] = {
+    "passes": f"{_PAIRS_PASS}; host arrays are first searched for a NaN",
     "few": FEW_FOR_NAN_INDEX, "orders": True,
     "differs": "slices of device arrays without numbers give the index -1 (NumPy: ValueError)",
 }  # fmt: skip
-_index_of(
-    _find_index_of_number, extremes.argmin, (_lesser_and_index, _first_least, np.inf), "nanargmin",
-    _NAN_PASSES, "Return the index of the first smallest element; NaN counts as infinity.",
-    'int(gnp.nanargmin([float("nan"), 3.0, 1.0]))', "2", **_NAN_OPTIONS,
+
+
+@numpy_function(
+    _PAIRS_PASS,
+    ("argmax", _find_index, extremes.argmax, _larger_and_index,
+     "Return the index of the first largest element, or of the first NaN.",
+     "int(gnp.argmax([3, 4, 1, 4]))", "1"),
+    ("argmin", _find_index, extremes.argmin, _smaller_and_index,
+     "Return the index of the first smallest element, or of the first NaN.",
+     "int(gnp.argmin([3, 1, 4, 1]))", "1"),
+    ("nanargmin", _find_index_of_number, extremes.argmin,
+     (_lesser_and_index, _first_least, np.inf),
+     "Return the index of the first smallest element; NaN counts as infinity.",
+     'int(gnp.nanargmin([float("nan"), 3.0, 1.0]))', "2", _NAN_OPTIONS),
+    ("nanargmax", _find_index_of_number, extremes.argmax,
+     (_greater_and_index, _first_greatest, -np.inf),
+     "Return the index of the first largest element; NaN counts as -infinity.",
+     'int(gnp.nanargmax([float("nan"), 3.0, 1.0]))', "1", _NAN_OPTIONS),
 )  # fmt: skip
-_index_of(
-    _find_index_of_number, extremes.argmax, (_greater_and_index, _first_greatest, -np.inf),
-    "nanargmax", _NAN_PASSES,
-    "Return the index of the first largest element; NaN counts as -infinity.",
-    'int(gnp.nanargmax([float("nan"), 3.0, 1.0]))', "1", **_NAN_OPTIONS,
-)  # fmt: skip
+def _index(
+    name: str, find: Callable[..., Any], search: Any, ops: Any, a: Any, axis: Any = None,
+    out: Any = None, *, keepdims: Any = UNSET,
+) -> Any:  # fmt: skip
+    return find(search, ops, a, axis, out, keepdims, name)

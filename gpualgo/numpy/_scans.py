@@ -17,20 +17,20 @@ from gpualgo.lazy import asarray as lazy_of
 from gpualgo.lazy import full, reductions
 from gpualgo.numpy import _call, _loops
 from gpualgo.numpy._call import (
+    BOOL,
+    UNSET,
     NotTaken,
     array_of,
     as_array,
-    define,
     flattened,
     is_host,
     numpy_function,
 )
-from gpualgo.numpy._folds import accumulated, has_nan
+from gpualgo.numpy._folds import accumulated, has_nan, reduced
 
 # --- Cumulative sums and products: one scan each.
 
 _PASSES = "One scan; 16-bit floats: one conversion after it"
-_NAN_PASSES = "One scan that skips NaN while reading; on the CPU one transform before it"
 
 
 def _accumulate(ufunc: np.ufunc, a: Any, axis: Any, dtype: Any, out: Any, name: str) -> Any:
@@ -38,94 +38,74 @@ def _accumulate(ufunc: np.ufunc, a: Any, axis: Any, dtype: Any, out: Any, name: 
     return accumulated(ufunc, a if a.ndim else flattened(a), axis, dtype, out, name)
 
 
-def _zero_for_nan(a: Any) -> Any:
-    return a if a == a else 0
+def _for_nan(a: Any, number: Any) -> Any:
+    return a if a == a else number
 
 
-def _one_for_nan(a: Any) -> Any:
-    return a if a == a else 1
+_NAN_REPLACED = ExpressionCache(lambda x, number: applied(_for_nan, (x, number), "", x.dtype))
+_SKIPPING = {"passes": "One scan that skips NaN while reading; on the CPU one transform before it"}
 
 
-def _cumulative(ufunc: np.ufunc, nan_op: Any, name: str, *row: str) -> None:
-    """Define a cumulative sum or product, with NaN replaced by `nan_op` unless this is None."""
-    replaced = ExpressionCache(lambda x: applied(nan_op, (x,), name, x.dtype))
-
-    def cumulative(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
-        if nan_op is not None and has_nan(a, name):
-            a = replaced((a,), name)
-        return _accumulate(ufunc, a, axis, dtype, out, name)
-
-    define(cumulative, name, *row)
-
-
-_cumulative(
-    np.add, None, "cumsum", _PASSES,
-    "Return the cumulative sums along an axis, or of all elements in C order.",
-    "gnp.cumsum([1, 2, 3])", "array([1, 3, 6])",
+@numpy_function(
+    _PASSES,
+    ("cumsum", np.add, None,
+     "Return the cumulative sums along an axis, or of all elements in C order.",
+     "gnp.cumsum([1, 2, 3])", "array([1, 3, 6])"),
+    ("cumprod", np.multiply, None,
+     "Return the cumulative products along an axis, or of all elements in C order.",
+     "gnp.cumprod([1, 2, 3, 4])", "array([ 1,  2,  6, 24])"),
+    ("nancumsum", np.add, 0, "Return the cumulative sums; NaN counts as zero.",
+     'gnp.nancumsum([1.0, float("nan"), 3.0])', "array([1., 1., 4.])", _SKIPPING),
+    ("nancumprod", np.multiply, 1, "Return the cumulative products; NaN counts as one.",
+     'gnp.nancumprod([2.0, float("nan"), 3.0])', "array([2., 2., 6.])", _SKIPPING),
 )  # fmt: skip
-_cumulative(
-    np.multiply, None, "cumprod", _PASSES,
-    "Return the cumulative products along an axis, or of all elements in C order.",
-    "gnp.cumprod([1, 2, 3, 4])", "array([ 1,  2,  6, 24])",
+def _cumulative(
+    name: str, ufunc: np.ufunc, nan: Any, a: Any, axis: Any = None, dtype: Any = None,
+    out: Any = None,
+) -> Any:  # fmt: skip
+    """Return a cumulative sum or product, which counts NaN as `nan` unless this is None."""
+    if nan is not None and has_nan(a, name):
+        a = _NAN_REPLACED((a,), name, nan)
+    return _accumulate(ufunc, a, axis, dtype, out, name)
+
+
+@numpy_function(
+    _PASSES,
+    ("cumulative_sum", np.add,
+     "Return the cumulative sums along an axis; ``include_initial=True`` puts a zero first.",
+     "gnp.cumulative_sum([1, 2, 3], include_initial=True)", "array([0, 1, 3, 6])"),
+    ("cumulative_prod", np.multiply,
+     "Return the cumulative products along an axis; ``include_initial=True`` puts a one first.",
+     "gnp.cumulative_prod([1, 2, 3], include_initial=True)", "array([1, 1, 2, 6])"),
 )  # fmt: skip
-_cumulative(
-    np.add, _zero_for_nan, "nancumsum", _NAN_PASSES,
-    "Return the cumulative sums; NaN counts as zero.",
-    'gnp.nancumsum([1.0, float("nan"), 3.0])', "array([1., 1., 4.])",
-)  # fmt: skip
-_cumulative(
-    np.multiply, _one_for_nan, "nancumprod", _NAN_PASSES,
-    "Return the cumulative products; NaN counts as one.",
-    'gnp.nancumprod([2.0, float("nan"), 3.0])', "array([2., 2., 6.])",
-)  # fmt: skip
-
-
-def _with_initial(ufunc: np.ufunc, name: str, *row: str) -> None:
-    """Define a cumulative function of the array API, whose result may begin with the identity."""
-
-    def cumulative(
-        x: Any, /, *, axis: Any = None, dtype: Any = None, out: Any = None,
-        include_initial: bool = False,
-    ) -> Any:  # fmt: skip
-        if axis is None:
-            if x.ndim > 1:
-                raise ValueError(f"{name}: an array of {x.ndim} axes needs axis=")
-            axis = 0
-        if not include_initial:
-            return _accumulate(ufunc, x, axis, dtype, out, name)
-        x = x if x.ndim else flattened(x)
-        index = _call.axis_of(axis, x.ndim, name)
-        shape = (*x.shape[:index], x.shape[index] + 1, *x.shape[index + 1 :])
-        out = _call.out_of(out, name)
-        if out is None:
-            own = _call.dtype_of(x, name)
-            kind = reductions.sum_dtype(own) if dtype is None else dtypes.as_dtype(dtype, name)
-            out = _call.new(x, shape, kind)
-        elif tuple(out.shape) != shape:
-            raise ValueError(f"{name}: out has shape {tuple(out.shape)}, the result has {shape}")
-        accumulated(ufunc, x, index, dtype, _slice(out, index, 1, None), name)
-        _call.fill(_slice(out, index, 0, 1), ufunc.identity)
-        return out
-
-    define(cumulative, name, _PASSES, *row)
-
-
-_with_initial(
-    np.add, "cumulative_sum",
-    "Return the cumulative sums along an axis; ``include_initial=True`` puts a zero first.",
-    "gnp.cumulative_sum([1, 2, 3], include_initial=True)", "array([0, 1, 3, 6])",
-)  # fmt: skip
-_with_initial(
-    np.multiply, "cumulative_prod",
-    "Return the cumulative products along an axis; ``include_initial=True`` puts a one first.",
-    "gnp.cumulative_prod([1, 2, 3], include_initial=True)", "array([1, 1, 2, 6])",
-)  # fmt: skip
+def _with_initial(
+    name: str, ufunc: np.ufunc, x: Any, /, *, axis: Any = None, dtype: Any = None,
+    out: Any = None, include_initial: bool = False,
+) -> Any:  # fmt: skip
+    """Return a cumulative function of the array API, which may begin with the identity."""
+    if axis is None:
+        if x.ndim > 1:
+            raise ValueError(f"{name}: an array of {x.ndim} axes needs axis=")
+        axis = 0
+    if not include_initial:
+        return _accumulate(ufunc, x, axis, dtype, out, name)
+    x = x if x.ndim else flattened(x)
+    index = _call.axis_of(axis, x.ndim, name)
+    shape = (*x.shape[:index], x.shape[index] + 1, *x.shape[index + 1 :])
+    out = _call.out_of(out, name)
+    if out is None:
+        own = _call.dtype_of(x, name)
+        kind = reductions.sum_dtype(own) if dtype is None else dtypes.as_dtype(dtype, name)
+        out = _call.new(x, shape, kind)
+    elif tuple(out.shape) != shape:
+        raise ValueError(f"{name}: out has shape {tuple(out.shape)}, the result has {shape}")
+    accumulated(ufunc, x, index, dtype, _slice(out, index, 1, None), name)
+    _call.fill(_slice(out, index, 0, 1), ufunc.identity)
+    return out
 
 
 # --- Functions of neighbouring elements: differences of any order, areas under curves.
 
-_UNSET: Any = np._NoValue
-_BOOL = np.dtype(bool)
 _FEW_NUMBERS = 16  # a separate kernel writes each
 _MAX_ORDER = 4  # highest order computed in one pass: each order reads one more array
 
@@ -158,18 +138,18 @@ def _differences(x: Any, order: int, axis: int, out: Any = None) -> Any:
     length = max(x.shape[axis] - order, 0)
     begins = [min(i, x.shape[axis]) for i in range(order + 1)]
     parts = [_slice(x, axis, begin, begin + length) for begin in begins]
-    is_bool = _call.dtype_of(x, "diff") == _BOOL
+    is_bool = _call.dtype_of(x, "diff") == BOOL
     op = np.not_equal if is_bool else _BY_ORDER[order - 1]
     if is_lazy(x) and out is None:
         return applied(op, parts, "diff")
-    if order == 1 and type(x) is np.ndarray and _call.is_few(x.size, 1 << 62):
+    if order == 1 and type(x) is np.ndarray and _call.is_few(x.size, _call.ALL):
         ufunc = np.not_equal if is_bool else np.subtract
         return _loops.run(ufunc, parts[::-1], 2 * parts[0].size, (out,))
     return transform(op, *parts, out=out)
 
 
 def _diff(x: Any, n: int, axis: int) -> Any:
-    most = 1 if _call.dtype_of(x, "diff") == _BOOL else _MAX_ORDER
+    most = 1 if _call.dtype_of(x, "diff") == BOOL else _MAX_ORDER
     while n:
         order = min(n, most)
         x, n = _differences(x, order, axis), n - order
@@ -177,7 +157,7 @@ def _diff(x: Any, n: int, axis: int) -> Any:
 
 
 @numpy_function("One transform for `n` up to 4, one more for each further 4", arrays=0)
-def diff(a: Any, n: Any = 1, axis: Any = -1, prepend: Any = _UNSET, append: Any = _UNSET) -> Any:
+def diff(a: Any, n: Any = 1, axis: Any = -1, prepend: Any = UNSET, append: Any = UNSET) -> Any:
     """Return the n-th differences of neighbouring elements along an axis.
 
     >>> gnp.diff([1, 2, 4, 7, 0])
@@ -196,7 +176,7 @@ def diff(a: Any, n: Any = 1, axis: Any = -1, prepend: Any = _UNSET, append: Any 
     if not x.ndim:
         raise ValueError("diff: a needs one axis at least")
     axis = _call.axis_of(axis, x.ndim, "diff")
-    if prepend is _UNSET and append is _UNSET:
+    if prepend is UNSET and append is UNSET:
         return _diff(x, n, axis)
     parts = [_part(prepend, x, axis, "prepend"), x, _part(append, x, axis, "append")]
     operands = [part for part in parts if part is not None]
@@ -207,7 +187,7 @@ def diff(a: Any, n: Any = 1, axis: Any = -1, prepend: Any = _UNSET, append: Any 
 
 def _part(x: Any, a: Any, axis: int, name: str) -> Any:
     """Return elements to prepend or append, in a's shape except along the axis."""
-    if x is _UNSET:
+    if x is UNSET:
         return None
     part = array_of(x, f"diff: {name}")
     if not part.ndim:
@@ -246,7 +226,7 @@ def _concatenated_differences(parts: Sequence[Any], like: Any, kind: Any, axis: 
 
 def _write_between(left: Any, right: Any, out: Any) -> None:
     """Write the difference of neighbours from two arrays."""
-    op = np.not_equal if _call.dtype_of(out, "diff") == _BOOL else np.subtract
+    op = np.not_equal if _call.dtype_of(out, "diff") == BOOL else np.subtract
     is_on_host = type(left) is type(right) is type(out) is np.ndarray
     if is_on_host and _call.is_few(out.size, _call.FEW):
         with np.errstate(all="ignore"):
@@ -264,7 +244,7 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     """
     x = flattened(ary)
     kind = _call.dtype_of(x, "ediff1d")
-    if kind == _BOOL:
+    if kind == BOOL:
         raise TypeError("ediff1d: bool has no difference; use diff")
     begin, end = (
         _extra(one, kind, name) for one, name in ((to_begin, "to_begin"), (to_end, "to_end"))
@@ -343,7 +323,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: Any = -1) -> Any:
         areas = _AREAS((y,), name, axis, dx, type(dx))
     else:
         areas = _areas(lazy_of(y), axis, _call.number_of(array_of(dx, f"{name}: dx")))
-    return reductions.reduced(np.add, areas, axis, None, None, False, None, name)
+    return reduced(np.add, areas, axis, None, None, False, UNSET, UNSET, name)
 
 
 def _sides(x: Any, axis: int) -> tuple[Any, Any]:
@@ -359,7 +339,7 @@ def _areas(y: Any, axis: int, dx: Any, _kind: Any = None) -> Any:
 def _areas_between(y: Any, x: Any, axis: int, x_axis: int) -> Any:
     if x.ndim == 1:
         x, x_axis = x.reshape((-1, *(1,) * (y.ndim - 1 - axis))), 0
-    op = _area_between_bool if x.dtype == _BOOL else _area_between
+    op = _area_between_bool if x.dtype == BOOL else _area_between
     return applied(op, (*_sides(y, axis), *_sides(x, x_axis)), "trapezoid")
 
 

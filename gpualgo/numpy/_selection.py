@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,24 +17,27 @@ from gpualgo._base.memo import Memo
 from gpualgo._lazy import is_lazy
 from gpualgo._lazy.combining import applied, zipped
 from gpualgo.numpy import _call
-from gpualgo.numpy._call import ARRAY_TYPES, array_of, flattened, is_host, numpy_function
-from gpualgo.numpy._orders import aligned
+from gpualgo.numpy._call import (
+    ARRAY_TYPES,
+    BOOL,
+    UNSET,
+    array_of,
+    flattened,
+    is_host,
+    numpy_function,
+)
+from gpualgo.numpy._orders import aligned, indices_along
 
 # --- Which elements are not zero: flags and indices.
 
-_BOOL = np.dtype(bool)
 _positions: Memo[Any] = Memo(1 << 8)
-
-
-def is_true(a: Any) -> Any:
-    return a != 0
 
 
 def flags_of(x: Any, where: str) -> Any:
     """Return which elements are true, as an array of bool."""
-    if _call.dtype_of(x, where) == _BOOL and not is_lazy(x):
+    if _call.dtype_of(x, where) == BOOL and not is_lazy(x):
         return x
-    return transform(is_true, x)
+    return transform(_call.is_true, x)
 
 
 def _positions_of(shape: tuple[int, ...], is_flat: bool) -> Any:
@@ -43,17 +45,10 @@ def _positions_of(shape: tuple[int, ...], is_flat: bool) -> Any:
     key = (shape, is_flat)
     positions = _positions.get(key)
     if positions is None:
-        if is_flat:
-            positions = lazy.arange(math.prod(shape)).reshape(shape)
-        else:
-            positions = zipped(tuple(_along(shape, axis) for axis in range(len(shape))), "nonzero")
-        _positions.add(key, positions)
+        axes = [None] if is_flat else range(len(shape))
+        along = tuple([indices_along(shape, axis) for axis in axes])
+        positions = _positions.add(key, along[0] if is_flat else zipped(along, "nonzero"))
     return positions
-
-
-def _along(shape: tuple[int, ...], axis: int) -> Any:
-    later_axes = (1,) * (len(shape) - axis - 1)
-    return lazy.arange(shape[axis]).reshape(shape[axis], *later_axes).broadcast_to(shape)
 
 
 def flat_indices(x: Any, where: str) -> Any:
@@ -124,7 +119,7 @@ def argwhere(a: Any) -> Any:
     if not ndim:
         return flat_indices(a, "argwhere").reshape(-1, 1)[:, :0]
     flags = flags_of(a, "argwhere")
-    result = _call.new(a, (int(count(flags, is_true)), ndim), np.dtype(np.int64))
+    result = _call.new(a, (int(count(flags, _call.is_true)), ndim), np.dtype(np.int64))
     columns = tuple(result[:, axis] for axis in range(ndim))
     if result.shape[0]:
         if ndim <= _MOST_AXES:
@@ -136,8 +131,6 @@ def argwhere(a: Any) -> Any:
 
 
 # --- Functions that select elements by a condition.
-
-_UNSET: Any = np._NoValue
 
 
 @numpy_function(
@@ -165,7 +158,7 @@ def _select(condition: Any, x: Any, where: str) -> Any:
 def _fit_flags(flags: Any, length: int, where: str) -> Any:
     """Return a flag for each element; raise IndexError if a further one is set."""
     if flags.size > length:
-        last = int(find(flags[length:], is_true))
+        last = int(find(flags[length:], _call.is_true))
         if last >= 0:
             raise IndexError(
                 f"{where}: index {length + last} is out of bounds for axis 0 with size {length}"
@@ -178,7 +171,7 @@ def _fit_flags(flags: Any, length: int, where: str) -> Any:
     "As `extract`; along an axis one selection of indices and one gather. Host arrays: NumPy's "
     "function",
     arrays=2,
-    few=sys.maxsize,
+    few=_call.ALL,
 )
 def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Any:
     """Return slices along an axis, or elements of the flat array, for which a condition is true.
@@ -210,7 +203,7 @@ def _write_out(result: Any, out: Any, where: str) -> Any:
 
 
 @numpy_function("One pass; with the condition alone, as `nonzero`", arrays=3)
-def where(condition: Any, x: Any = _UNSET, y: Any = _UNSET, /) -> Any:
+def where(condition: Any, x: Any = UNSET, y: Any = UNSET, /) -> Any:
     """Return elements of x where a condition is true, else of y; without both as `nonzero`.
 
     The result is lazy if an argument is.
@@ -218,9 +211,9 @@ def where(condition: Any, x: Any = _UNSET, y: Any = _UNSET, /) -> Any:
     >>> gnp.where([True, False, True], [1, 2, 3], 0)
     array([1, 0, 3])
     """
-    if x is _UNSET and y is _UNSET:
+    if x is UNSET and y is UNSET:
         return nonzero(condition)
-    if x is _UNSET or y is _UNSET:
+    if x is UNSET or y is UNSET:
         raise ValueError("where: either both or neither of x and y should be given")
     operands: Sequence[Any] = (condition, x, y)
     if not ARRAY_TYPES.issuperset(map(type, operands)):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -26,7 +25,7 @@ from gpualgo._base import dtypes
 from gpualgo._base.errors import shown
 from gpualgo._lazy import is_lazy
 from gpualgo.numpy import _call, _orders
-from gpualgo.numpy._call import array_of, define, is_host, numpy_function
+from gpualgo.numpy._call import array_of, is_host, numpy_function
 from gpualgo.numpy._orders import aligned
 
 # --- Membership: which elements of one array are in another.
@@ -83,7 +82,7 @@ def _among_integers(x: Any, others: Any, own: Any, kind: Any, invert: bool) -> A
     if is_host(others) and is_host(x):
         low, high = (int(one) for one in minmax(others))
         if high - low <= _TABLE * (x.size + others.size):
-            if _call.is_few(x.size, sys.maxsize) and high - low > others.size // _DENSE:
+            if _call.is_few(x.size, _call.ALL) and high - low > others.size // _DENSE:
                 return np.isin(x, others, invert=invert)  # its plain stores are faster
             return _in_table(x, others, low, high, invert)
     common = np.result_type(own, kind)
@@ -233,39 +232,26 @@ def _numpy_unique_values(x: Any) -> Any:
     return np.unique(x, equal_nan=False)
 
 
-def _unique_of_array_api(
-    wanted: Any, pack: Callable[..., Any], name: str, *row: str, **options: Any
-) -> None:
-    """Define a function of the array API, to which each NaN is distinct."""
-
-    def unique(x: Any) -> Any:
-        return pack(*distinct(x, wanted, False))
-
-    define(unique, name, "As `unique`", *row, orders=True, **options)
-
-
-_unique_of_array_api(
-    sorting.Wanted(), lambda values: values, "unique_values",
-    "Return the distinct elements; every NaN is distinct.",
-    "gnp.unique_values([3, 1, 3, 2])", "array([1, 2, 3])", differs="always sorted",
-    native=_numpy_unique_values,
+@numpy_function(
+    "As `unique`",
+    ("unique_values", sorting.Wanted(), lambda values: values,
+     "Return the distinct elements; every NaN is distinct.",
+     "gnp.unique_values([3, 1, 3, 2])", "array([1, 2, 3])",
+     {"differs": "always sorted", "native": _numpy_unique_values}),
+    ("unique_counts", sorting.Wanted(counts=True), _Counts,
+     "Return the distinct elements and their counts; every NaN is distinct.",
+     "gnp.unique_counts([3, 1, 3, 2]).counts", "array([1, 1, 2])"),
+    ("unique_inverse", sorting.Wanted(inverse=True), _Inverse,
+     "Return the distinct elements and the inverse indices; every NaN is distinct.",
+     "gnp.unique_inverse([3, 1, 3, 2]).inverse_indices", "array([2, 0, 2, 1])",
+     {"few": _FEW_WITH_INDICES}),
+    ("unique_all", sorting.Wanted(True, True, True), _All,
+     "Return the distinct elements, their indices, inverse and counts; every NaN is distinct.",
+     "gnp.unique_all([3, 1, 3, 2]).indices", "array([1, 3, 0])", {"few": _FEW_WITH_INDICES}),
+    orders=True,
 )  # fmt: skip
-_unique_of_array_api(
-    sorting.Wanted(counts=True), _Counts, "unique_counts",
-    "Return the distinct elements and their counts; every NaN is distinct.",
-    "gnp.unique_counts([3, 1, 3, 2]).counts", "array([1, 1, 2])",
-)  # fmt: skip
-_unique_of_array_api(
-    sorting.Wanted(inverse=True), _Inverse, "unique_inverse",
-    "Return the distinct elements and the inverse indices; every NaN is distinct.",
-    "gnp.unique_inverse([3, 1, 3, 2]).inverse_indices", "array([2, 0, 2, 1])",
-    few=_FEW_WITH_INDICES,
-)  # fmt: skip
-_unique_of_array_api(
-    sorting.Wanted(True, True, True), _All, "unique_all",
-    "Return the distinct elements, their indices, inverse and counts; every NaN is distinct.",
-    "gnp.unique_all([3, 1, 3, 2]).indices", "array([1, 3, 0])", few=_FEW_WITH_INDICES,
-)  # fmt: skip
+def _unique_of_array_api(name: str, wanted: Any, pack: Callable[..., Any], x: Any) -> Any:
+    return pack(*distinct(x, wanted, False))
 
 
 def distinct(x: Any, wanted: Any, equal_nan: bool) -> tuple[Any, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import numpy as np
@@ -23,46 +22,42 @@ from gpualgo._operators.tokens import second
 from gpualgo._pipeline import checks
 from gpualgo._pipeline.run import run_remembered
 from gpualgo.numpy import _call, _orders
-from gpualgo.numpy._call import ARRAY_TYPES, NotTaken, array_of, is_host, numpy_function
+from gpualgo.numpy._call import ARRAY_TYPES, UNSET, NotTaken, array_of, is_host, numpy_function
 from gpualgo.numpy._orders import aligned, order_by
 
 # --- Sorts and sorted orders.
 
-_UNSET: Any = np._NoValue
 _LOOK = Sort.problems.look
 _FEW = 1 << 10  # NumPy's stable argsort is faster below: 1.2 µs for 64 elements, 4.2 here
-_ALL = sys.maxsize  # NumPy's vectorised partitions reach memory bandwidth on any host
 
 
-def _sort_known(a: Any) -> Any:
-    """Return a row sorted, None if no row of its layout has been sorted."""
-    is_row = _is_row(a)
-    return run_remembered(_LOOK, None, None, None, SORT_OPTIONS, (a,)) if is_row else None
-
-
-def _argsort_known(a: Any) -> Any:
-    """Return the order of a row, None if no row of its layout has been ordered."""
-    is_row = _is_row(a)
-    return run_remembered(_LOOK, None, None, None, ARGSORT_OPTIONS, (a,)) if is_row else None
+def _known(options: Any) -> Any:
+    """Return a function that sorts a row, and returns None if none of its layout was sorted."""
+    return lambda a: run_remembered(_LOOK, None, None, None, options, (a,)) if _is_row(a) else None
 
 
 @numpy_function(
-    "One radix sort; complex: one merge sort", few=0, quick=_sort_known,
-    differs="always stable; `descending` works as in NumPy 2.5, with any NumPy version",
+    "One radix sort; complex: one merge sort",
+    ("sort", "Return a sorted copy; NaN is last, also with ``descending=True``.",
+     'gnp.sort([3.0, float("nan"), 1.0], descending=True)', "array([ 3.,  1., nan])",
+     {"quick": _known(SORT_OPTIONS)}),
+    ("argsort", "Return the indices that sort the elements, always stably.",
+     "gnp.argsort([2, 1, 2, 0])", "array([3, 1, 0, 2])",
+     {"passes": "One radix sort of indices; complex: one merge sort",
+      "quick": _known(ARGSORT_OPTIONS)}),
+    few=0, differs="always stable; `descending` works as in NumPy 2.5, with any NumPy version",
 )  # fmt: skip
-def sort(
-    a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None,
-    descending: Any = _UNSET,
+def _sort(
+    name: str, a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None,
+    descending: Any = UNSET,
 ) -> Any:  # fmt: skip
-    """Return a sorted copy; NaN is last, also with ``descending=True``.
-
-    >>> gnp.sort([3.0, float("nan"), 1.0], descending=True)
-    array([ 3.,  1., nan])
-    """
-    is_descending = _is_descending(kind, stable, descending, order, "sort")
-    if not (is_descending or _is_row(a)) and _is_few(a, _call.FEW):
-        return np.sort(a, axis=axis, kind="stable")
-    if not _is_complex(a, "sort"):
+    is_descending = _is_descending(kind, stable, descending, order, name)
+    few = _call.FEW if name == "sort" else _few(a)
+    if not (is_descending or _is_row(a)) and _is_few(a, few):
+        return getattr(np, name)(a, axis=axis, kind="stable")
+    if name == "argsort":
+        return _indices(a, axis, is_descending, name)
+    if not _is_complex(a, name):
         return radix_sort(a, descending=is_descending, axis=axis)
     if _sorts_as_pair(a):
         out = np.empty_like(a, order="C") if axis is not None else np.empty(a.size, a.dtype)
@@ -74,25 +69,6 @@ def sort(
 def _sorts_as_pair(a: Any) -> bool:
     """Return whether complex numbers are sorted as 8-byte tuples: complex64 without NaN."""
     return is_host(a) and a.dtype.itemsize == 8 and not np.isnan(a).any()
-
-
-@numpy_function(
-    "One radix sort of indices; complex: one merge sort", few=0, quick=_argsort_known,
-    differs="always stable; `descending` works as in NumPy 2.5, with any NumPy version",
-)  # fmt: skip
-def argsort(
-    a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None,
-    descending: Any = _UNSET,
-) -> Any:  # fmt: skip
-    """Return the indices that sort the elements, always stably.
-
-    >>> gnp.argsort([2, 1, 2, 0])
-    array([3, 1, 0, 2])
-    """
-    is_descending = _is_descending(kind, stable, descending, order, "argsort")
-    if not (is_descending or _is_row(a)) and _is_few(a, _few(a)):
-        return np.argsort(a, axis=axis, kind="stable")
-    return _indices(a, axis, is_descending, "argsort")
 
 
 def _indices(a: Any, axis: Any, is_descending: bool, where: str) -> Any:
@@ -111,9 +87,7 @@ def _indices(a: Any, axis: Any, is_descending: bool, where: str) -> Any:
 
 def _positions(a: Any, axis: int) -> Any:
     """Return the index of each element along an axis, on the device of a."""
-    shape = tuple(a.shape)
-    indices = lazy.arange(shape[axis]).reshape(shape[axis], *(1,) * (len(shape) - axis - 1))
-    return lazy.transform(second, a, indices)
+    return lazy.transform(second, a, _orders.indices_along(tuple(a.shape), axis))
 
 
 def _few(a: Any) -> int:
@@ -150,7 +124,7 @@ def _refuse_order(order: Any, where: str) -> None:
 def _is_descending(kind: Any, stable: Any, descending: Any, order: Any, where: str) -> bool:
     """Return whether the largest come first; raise for options that are not supported."""
     _refuse_order(order, where)
-    if descending is _UNSET:
+    if descending is UNSET:
         if stable is None and (kind is None or (type(kind) is str and kind == "stable")):
             return False
         descending = None
@@ -210,43 +184,27 @@ def _keys_of(keys: Any) -> list[Any]:
 
 
 @numpy_function(
-    "One radix sort; host arrays: NumPy's function, which is faster", few=0,
-    differs="on a GPU the result is fully sorted",
+    "One radix sort; host arrays: NumPy's function, which is faster",
+    ("partition", "Return a copy with the k-th elements at their sorted indices, no larger ones "
+     "before them.", "int(gnp.partition([5, 1, 4, 2], 2)[2])", "4",
+     {"differs": "on a GPU the result is fully sorted"}),
+    ("argpartition", "Return indices that put the k-th elements at their sorted indices, no larger "
+     "ones before.", "int(gnp.argpartition([5, 1, 4, 2], 2)[2])", "2",
+     {"differs": "on a GPU the result is that of a stable sort"}),
+    few=0,
 )  # fmt: skip
-def partition(
-    a: Any, kth: Any, axis: Any = -1, kind: Any = "introselect", order: Any = None
+def _partition(
+    name: str, a: Any, kth: Any, axis: Any = -1, kind: Any = "introselect", order: Any = None
 ) -> Any:
-    """Return a copy with the k-th elements at their sorted indices, no larger ones before them.
-
-    >>> int(gnp.partition([5, 1, 4, 2], 2)[2])
-    4
-    """
-    _refuse_order(order, "partition")
-    if _is_few(a, _ALL):
-        return np.partition(a, kth, axis, kind)
-    _check_ranks(a, kth, axis, kind, "partition")
-    if not _is_complex(a, "partition"):
-        return radix_sort(a, axis=axis)
-    return merge_sort(a, less=_less(False), axis=axis)
-
-
-@numpy_function(
-    "One radix sort; host arrays: NumPy's function, which is faster", few=0,
-    differs="on a GPU the result is that of a stable sort",
-)  # fmt: skip
-def argpartition(
-    a: Any, kth: Any, axis: Any = -1, kind: Any = "introselect", order: Any = None
-) -> Any:
-    """Return indices that put the k-th elements at their sorted indices, no larger ones before.
-
-    >>> int(gnp.argpartition([5, 1, 4, 2], 2)[2])
-    2
-    """
-    _refuse_order(order, "argpartition")
-    if _is_few(a, _ALL):
-        return np.argpartition(a, kth, axis, kind)
-    _check_ranks(a if len(a.shape) else lazy.asarray(a).reshape(1), kth, axis, kind, "argpartition")
-    return _indices(a, axis, False, "argpartition")
+    _refuse_order(order, name)
+    if _is_few(a, _call.ALL):
+        return getattr(np, name)(a, kth, axis, kind)
+    if name == "argpartition":
+        row = a if len(a.shape) else lazy.asarray(a).reshape(1)
+        _check_ranks(row, kth, axis, kind, name)
+        return _indices(a, axis, False, name)
+    _check_ranks(a, kth, axis, kind, name)
+    return _sort("sort", a, axis)
 
 
 def _check_ranks(a: Any, kth: Any, axis: Any, kind: Any, where: str) -> None:

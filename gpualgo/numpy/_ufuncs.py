@@ -20,7 +20,7 @@ from gpualgo._pipeline import checks
 from gpualgo.lazy import asarray as lazy_of
 from gpualgo.lazy import reductions
 from gpualgo.numpy import _call, _loops, _ufunc_methods
-from gpualgo.numpy._call import ARRAY_TYPES, NotTaken, array_of
+from gpualgo.numpy._call import ARRAY_TYPES, UNSET, NotTaken, array_of
 from gpualgo.numpy._folds import accumulated, reduced
 
 # --- Docstrings of ufuncs, generated on access: NumPy's first line and an example.
@@ -158,7 +158,7 @@ def plain(ufunc: np.ufunc, op: Any, given: list[Any], location: int, name: str) 
     """Return a ufunc's result, computed by op, without options: by one transform, or lazily."""
     kinds = operators.kinds_of(given, name) if op is not ufunc else ()
     if kinds and (kind := _common_dtype(ufunc, *kinds)) is not None:
-        return computed(ufunc, op, given, location, (None,), True, kind, "same_kind", name)
+        return computed(ufunc, op, given, location == LAZY, (None,), True, kind, "same_kind", name)
     if location == LAZY:
         if op is not ufunc:
             return applied(op, given, name)
@@ -281,10 +281,12 @@ def _select(mask: Any, new: Any, old: Any) -> Any:
 
 
 def computed(
-    ufunc: np.ufunc, op: Any, given: list[Any], location: int, outs: tuple[Any, ...], where: Any,
-    dtype: Any, casting: str, name: str,
+    ufunc: np.ufunc, op: Any, given: Sequence[Any], is_lazy: bool, outs: tuple[Any, ...],
+    where: Any, dtype: Any, casting: str, name: str,
 ) -> Any:  # fmt: skip
     """Return a ufunc's result for arguments with any options: one transform for each output.
+
+    If `is_lazy`, results without an output are lazy.
 
     Raises
     ------
@@ -293,7 +295,7 @@ def computed(
     """
     if any(map(_call.is_swapped, outs)):
         native = tuple(map(_call.native_copy_of, outs))
-        values = computed(ufunc, op, given, location, native, where, dtype, casting, name)
+        values = computed(ufunc, op, given, is_lazy, native, where, dtype, casting, name)
         written = values if isinstance(values, tuple) else (values,)
         back = tuple(map(_call.copy_back, outs, written))
         return back[0] if len(back) == 1 else back
@@ -328,9 +330,7 @@ def computed(
         x = _fit(x, mask, full, out, name)
         if out is not None:
             _call.write(x, out)
-        final.append(
-            out if out is not None else x if location == LAZY else _call.number_of(copy(x))
-        )
+        final.append(out if out is not None else x if is_lazy else _call.number_of(copy(x)))
     return final[0] if len(final) == 1 else tuple(final)
 
 
@@ -345,8 +345,6 @@ def _fit(x: Any, mask: Any, shape: tuple[int, ...], out: Any, name: str) -> Any:
     return applied(_select, (mask, x, x.dtype.type(0) if out is None else out), name)
 
 
-_UNSET: Any = np._NoValue
-_ALL = 1 << 62  # unfused ufuncs on host arrays run in NumPy at any size
 _MASKED = 1 << 14  # from this size a cheap ufunc with ``where=`` is a transform
 _CODES = frozenset("?bBhHiIlLqQefdFD")  # typecodes of dtypes that have kernels
 _RELATIONS = (np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal)
@@ -412,7 +410,7 @@ class UFunc:
         if is_plain and not any(one is not None for one in outs):
             if location == NUMBERS_ALONE:
                 return native(*operands)
-            if location == HOST and _call.is_few(size, _ALL):
+            if location == HOST and _call.is_few(size, _call.ALL):
                 return _loops.run(native, operands, size)
             return plain(native, self._op, operands, location, name)
         if casting not in _CASTING:
@@ -424,10 +422,11 @@ class UFunc:
         outs = outs if len(outs) == self.nout else (None,) * self.nout
         if location <= HOST and _are_host((where, *outs)):
             size += sum(one.size for one in outs if one is not None)
-            is_few = location == NUMBERS_ALONE or _call.is_few(size, _ALL)
+            is_few = location == NUMBERS_ALONE or _call.is_few(size, _call.ALL)
             if is_few and (where is True or self._is_masked_by_numpy(operands, size, outs)):
                 return _loops.run(native, operands, size, outs, where, dtype, casting)
-        return computed(native, self._op, operands, location, outs, where, dtype, casting, name)
+        is_lazy = location == LAZY
+        return computed(native, self._op, operands, is_lazy, outs, where, dtype, casting, name)
 
     def _is_masked_by_numpy(self, given: list[Any], size: int, outs: tuple[Any, ...]) -> bool:
         """Return whether NumPy runs a call with ``where=``: it is small and has outputs.
@@ -454,7 +453,7 @@ class UFunc:
 
     def reduce(
         self, array: Any, axis: Any = 0, dtype: Any = None, out: Any = None,
-        keepdims: Any = False, initial: Any = _UNSET, where: Any = True,
+        keepdims: Any = False, initial: Any = UNSET, where: Any = True,
     ) -> Any:  # fmt: skip
         """Return the elements combined over axes, in one reduction; see `numpy.ufunc.reduce`.
 
@@ -467,21 +466,10 @@ class UFunc:
         x = array_of(array, f"{name}: array")
         if _is_few(x):
             options: dict[str, Any] = {"axis": axis, "dtype": dtype, "out": out, "where": where}
-            if initial is not _UNSET:
+            if initial is not UNSET:
                 options["initial"] = initial
             return self._native.reduce(x, keepdims=keepdims, **options)
         self._check_loop(x, dtype, name)
-        rule = reductions.RULES[self._native]
-        if rule is reductions.OWN and dtype is None:
-            own = _call.dtype_of(x, name)
-            dtype = self._native.resolve_dtypes((own, own, None))[2]
-        if where is not True and where is not _UNSET:
-            where = mask_of(where, name)
-            if initial is _UNSET and self.identity is not None and rule is not reductions.BOOL:
-                kind = np.dtype(_call.dtype_of(x, name) if dtype is None else dtype)
-                initial = np.asarray(self.identity).astype(kind)[()]
-            if np.ndim(where) == 0 and not is_lazy(where):
-                where = lazy_of(np.bool_(where)).broadcast_to(tuple(x.shape))
         native = _call.native_copy_of(out)
         result = reduced(self._native, x, axis, dtype, native, keepdims, initial, where, name)
         return _call.copy_back(out, result) if native is not out else result

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpualgo._base import show_signatures as _show_signatures
+from gpualgo._algorithms import show_signatures as _show_signatures
 from gpualgo.shards._elementwise import select, transform
 from gpualgo.shards._folds import (
     argmax,

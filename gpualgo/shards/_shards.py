@@ -320,9 +320,6 @@ def distribute(
     they are copied directly over NVLink or PCIe; if GPUs cannot reach each other, through host
     memory. Shards are equal even if the GPUs are of different models.
 
-    Examples
-    --------
-    >>> import numpy as np, gpualgo as ga
     >>> x = ga.distribute(np.arange(12).reshape(3, 4), ["cpu:0", "cpu:1", "cpu:2"], axis=1)
     >>> [shard.shape for shard in x.shards]
     [(3, 2), (3, 1), (3, 1)]

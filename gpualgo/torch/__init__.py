@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
+from types import FunctionType
 from typing import Any, TypeAlias
 
-import torch
-from torch import Tensor
+try:
+    import torch
+    from torch import Tensor
+except ImportError as error:
+    raise ImportError(
+        f"gpualgo.torch needs PyTorch ({error}); run `pip install 'gpualgo[torch]'`"
+    ) from error
 
+from gpualgo._algorithms import show_signatures as _show_signatures
 from gpualgo.torch import _gradients as gradients
 from gpualgo.torch import _operators as operators
 from gpualgo.torch import _ops as ops
@@ -87,7 +94,7 @@ def register(op: Any, vjp: Any = None) -> None:
     Parameters
     ----------
     op : callable
-        The operator. It reads no variables.
+        The operator, or the predicate of a `select`. It reads no variables.
     vjp : tuple of two callables, optional
         As the calls in the graph have it.
 
@@ -96,7 +103,8 @@ def register(op: Any, vjp: Any = None) -> None:
     >>> import gpualgo.torch as gt
     >>> gt.register(lambda a, b: a * b + a + b)
     """
-    operators.constant_name(op, vjp, "register")
+    count = op.__code__.co_argcount if isinstance(op, FunctionType) else 2
+    operators.constant_name(op, vjp, "register", count)
 
 
 # --- Scans and reductions along an axis.
@@ -715,3 +723,6 @@ def searchsorted(a: Tensor, v: Tensor, *, side: str = "left", descending: bool =
         raise ValueError(f"searchsorted: side must be 'left' or 'right', got {side!r}")
     found: Tensor = ops.searched(a, v, side == "right", bool(descending))
     return found
+
+
+_show_signatures(*(globals()[name] for name in __all__))

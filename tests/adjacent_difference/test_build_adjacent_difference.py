@@ -16,6 +16,7 @@ from gpualgo._algorithms.adjacent_difference import cuda
 from gpualgo._algorithms.select import cuda as reading
 from gpualgo._base import dtypes, records
 from gpualgo._cuda.build import Spec
+from gpualgo._cuda.headers import cpp
 from gpualgo._operators.operator import Operator
 
 MAIN: Capability = (9, 0)
@@ -31,7 +32,7 @@ def dense(op: Operator, dtype: Any, inner: int = 1) -> Spec:
     numbers = records.field_dtypes(dtype)
     items = cuda.pack_items((*numbers, *numbers), inner, cuda.VECTOR_BYTES)
     loads = cuda.loads_in_flight(numbers, items)
-    access = reading.dense(in_packs=True), cuda.DENSE
+    access = reading.dense(in_packs=True), cpp("DenseResults")
     return cuda.Kind(op, dtype, dtype, *access, items, loads, inner == 1).spec
 
 

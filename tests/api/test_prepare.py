@@ -94,7 +94,7 @@ def test_a_repeated_call_refuses_what_the_first_refuses() -> None:
         y = x.copy()
         np.testing.assert_array_equal(plan(y, out=y), x * scale)
         for other in others:
-            with pytest.raises((TypeError, ValueError), match="^transform: "):
+            with pytest.raises((TypeError, ValueError), match=r"^transform: "):
                 plan(other)
         with pytest.raises(ValueError, match=r"^transform: out has shape"):
             plan(x, out=out[:50])

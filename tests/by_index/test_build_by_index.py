@@ -12,7 +12,7 @@ import sass
 from sass import OTHERS, Capability, needs_cuobjdump
 from support import sampled
 
-from gpualgo._algorithms.by_index import tuning
+from gpualgo._algorithms.by_index import cuda, tuning
 from gpualgo._algorithms.select import cuda as reading
 from gpualgo._base import dtypes, records
 from gpualgo._cuda.build import Spec
@@ -35,7 +35,7 @@ def specs(op: Operator, dtype: Any, index: Any = INDEX, overlaps: bool = True) -
     return [
         spec
         for access, has_row_init in zip(accesses, (False, True), strict=True)
-        for spec in tuning.Kind(op, index, source, dtype, access, has_row_init, overlaps).specs
+        for spec in cuda.Kind(op, index, source, dtype, access, has_row_init, overlaps).specs
     ]
 
 

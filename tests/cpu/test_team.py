@@ -56,7 +56,7 @@ def leader() -> Iterator[Team]:
 
 
 def _run(leader: Team, kernel: Any, table: Any, most: int = 4) -> int:
-    memory, entry = Memory(MEMORY_BYTES), kernel.loaded.address
+    memory, entry = Memory(MEMORY_BYTES), kernel.address
     return leader.run(entry, address(table), memory.address, len(table), 1e-3, most)
 
 
@@ -154,7 +154,7 @@ def test_where_nothing_can_be_compiled_each_thread_works_alone(
     monkeypatch.setattr(threads, "num_threads", lambda: 4)
     table, pace = np.zeros(100, np.int64), CostEstimate()
     pace.seconds = 1e-3
-    pace.run(status_function(kernel), kernel.loaded.address, address(table), take_scratch(64), 100)
+    pace.run(status_function(kernel), kernel.address, address(table), take_scratch(64), 100)
     assert (table == 1).all()
     assert team.current() is None
 
@@ -211,7 +211,7 @@ def test_who_runs_light_work(kernel: Any, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(Team, "run", lambda self, *args: run(*args))
     monkeypatch.setattr(launch, "perf_counter", lambda: 0.0)
     code, table, memory = status_function(kernel), np.zeros(100, np.int64), take_scratch(64)
-    given = code, kernel.loaded.address, address(table)
+    given = code, kernel.address, address(table)
 
     def light(seconds: float, tasks: int = 100, scratch: Memory = memory) -> None:
         pace = CostEstimate()

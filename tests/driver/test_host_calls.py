@@ -129,29 +129,27 @@ def test_a_block_is_waited_for_before_it_is_used_again(
     copied: list[int] = []
     monkeypatch.setattr(pinned, "copy", lambda target, source, size: copied.append(size))
     x = np.zeros(3500, np.uint8)
-    with device.get(0).stages.lend(0) as stage:
-        assert stage is not None
-        stage.upload([(0, x.ctypes.data, 1000)], 1 << 20, 0)  # makes both blocks
-    with device.get(0).stages.lend(0) as again:
+    with device.get(0).stages.lend() as stage:
+        stage.upload([(1 << 20, x.ctypes.data, 1000)], 0)  # makes both blocks
+    with device.get(0).stages.lend() as again:
         assert again is stage
         for block in stage.blocks:
             block.wait()
         copied.clear()
         listed.names.clear()
-        stage.upload([(0, x.ctypes.data, 3200), (3200, x.ctypes.data + 3200, 300)], 1 << 20, 0)
+        stage.upload([(0, x.ctypes.data, 3200), (3200, x.ctypes.data + 3200, 300)], 0)
     assert copied == [500, 1000, 1000, 700, 300]
     send, record, wait = "cuMemcpyHtoDAsync", "cuEventRecord", "cuEventSynchronize"
     assert listed.names == [*[send, record] * 2, *[wait, send, record] * 3]
 
 
 def _use(
-    found: pinned.PinnedRings, stream: int, error: BaseException | None = None
+    found: pinned.Lender[pinned.PinnedRing], stream: int, error: BaseException | None = None
 ) -> pinned.PinnedRing:
     """Have a stage carry something; then raise an error, if one is given."""
     x = np.zeros(1000, np.uint8)
-    with found.lend(stream) as stage:
-        assert stage is not None
-        stage.upload([(0, x.ctypes.data, x.nbytes)], 1 << 20, stream)
+    with found.lend() as stage:
+        stage.upload([(1 << 20, x.ctypes.data, x.nbytes)], stream)
         if error is not None:
             raise error
     return stage
@@ -191,12 +189,16 @@ def test_a_stage_that_cannot_be_waited_for_is_not_lent_again(
     found = device.get(0).stages
     stage = _use(found, 7)
     with monkeypatch.context() as patch:
-        _refuse(listed, patch, "cuEventRecord", "cuStreamSynchronize")
-        with pytest.raises(RuntimeError, match="planted"):
-            _use(found, 7)
-    again = _use(found, 7)
-    assert again is not stage
-    assert _use(found, 7) is again
+        _refuse(listed, patch, "cuStreamSynchronize")
+        with patch.context() as inner:
+            _refuse(listed, inner, "cuEventRecord")
+            with pytest.raises(RuntimeError, match="planted"):
+                _use(found, 7)
+        again = _use(found, 7)
+        assert again is not stage
+        assert _use(found, 7) is again
+    with found.lend() as first, found.lend() as second:
+        assert (first, second) == (again, stage)  # now it could be waited for
 
 
 def test_stages_are_kept_while_a_stream_refuses_all(
@@ -215,13 +217,13 @@ def test_stages_are_kept_while_a_stream_refuses_all(
 
 def test_stages_are_waited_for(listed: Listed) -> None:
     found = device.get(0).stages
-    entered = [found.lend(0) for _ in range(pinned.MOST_STAGES)]
+    entered = [found.lend() for _ in range(pinned.MOST_STAGES)]
     for each in entered:
         each.__enter__()
     ran: list[int] = []
 
     def last() -> None:
-        with found.lend(0):
+        with found.lend():
             ran.append(1)
 
     thread = threading.Thread(target=last)
@@ -281,6 +283,7 @@ def test_a_lane_that_cannot_be_waited_for_is_not_lent_again(
     def lend() -> None:
         with found.lend() as lane:
             lent.append(lane)
+            driver.synchronize(lane.stream)
 
     def refused(stream: int) -> None:
         raise RuntimeError("planted")
@@ -299,4 +302,4 @@ def test_a_lane_that_cannot_be_waited_for_is_not_lent_again(
         for _ in range(2):
             lend()
     assert lent[0] is lent[1] is lent[2]
-    assert lent[3] is lent[4] is not lent[2]
+    assert lent[3] is lent[4] is lent[2]  # which could be waited for by then

@@ -26,7 +26,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
         monkeypatch.setattr(staging, "DIRECT_BYTES", 1 << 30)
     else:
         monkeypatch.setattr(staging, "DIRECT_BYTES", 1)
-        monkeypatch.setattr(device, "stages", pinned.PinnedRings(device.context))
+        monkeypatch.setattr(device, "stages", pinned.Lender(device.context, device.stages._make, 1))
         monkeypatch.setattr(pinned, "BLOCK_BYTES", 1 << 12)
         monkeypatch.setattr(pinned, "FIRST_BYTES", 1 << 10)
     if request.param == "lanes":
@@ -69,8 +69,8 @@ def test_arrays_that_travel_together(cuda: Backend, way: str) -> None:
     wide = np.arange(4 * 500 * 2, dtype=np.int32).reshape(4, 500, 2)
     whole, back = np.ascontiguousarray(wide[..., 0]), np.zeros((4, 500, 3), np.int32)
     with gpu.get(0).current(), staging.device_buffers(0, 0, [whole.nbytes]) as (memory,):
-        staging.upload_all([*wide[:3, :, 0], whole[3]], memory, 0, 0)
-        staging.download_all(memory, back[..., 1], 0, 0)
+        staging.copy_all([*wide[:3, :, 0], whole[3]], memory, 0, 0, is_upload=True)
+        staging.copy_all(back[..., 1], memory, 0, 0, is_upload=False)
         driver.synchronize(0)
     assert_same(back[..., 1], whole)
     assert not back[..., ::2].any()
@@ -221,7 +221,9 @@ def test_as_many_lanes_as_there_is_memory_for(
 
     monkeypatch.setattr(pinned, "Block", block)
     monkeypatch.setattr(threads, "best_threads", lambda seconds: 4)
-    monkeypatch.setattr(gpu.get(0), "lanes", pinned.CopyLanes(gpu.get(0)._new_stream))
+    device = gpu.get(0)
+    lanes = pinned.Lender(device.context, device.lanes._make, pinned.MOST_LANES)
+    monkeypatch.setattr(device, "lanes", lanes)
     x = np.arange(200_000, dtype=np.int32).reshape(2, -1)
     same = x.copy()
     with ga.default_device("cuda"):

@@ -12,6 +12,7 @@ from support import DTYPES, LAYOUTS, Backend, a_few, random_array, sampled, scal
 import gpualgo as ga
 from gpualgo import lazy
 from gpualgo._algorithms.select import cpu as select_cpu
+from gpualgo._cpu.kernels import status_function
 
 LARGE = scaled(300_007, emulated=20_011)
 SHAPES = [((), None), ((0,), None), ((1,), 0), ((33,), None), ((LARGE,), None), ((0, 4), 0),
@@ -60,14 +61,14 @@ def test_what_is_behind_the_first_is_not_read() -> None:
     seen = np.zeros(4, np.int64)
     x = np.arange(1_000_000)
 
-    class Kernel:
-        def __call__(self, *arguments: int) -> None:
-            seen[0] += arguments[3] - arguments[2]
-            inner(*arguments)
+    def noted(*arguments: int) -> int:
+        seen[0] += arguments[3] - arguments[2]
+        return run(*arguments)
 
-    inner = select_cpu.seek()
+    kernel = select_cpu.seek()
+    run = status_function(kernel)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(select_cpu, "seek", Kernel)
+        patch.setattr(kernel, "function", noted)
         assert ga.find(x, lambda a: a == 70_000) == 70_000
     assert seen[0] == 5
 

@@ -16,13 +16,12 @@ from sass import Capability, needs_cuobjdump
 from support import a_few, sampled
 
 from gpualgo._algorithms.histogram import arguments
-from gpualgo._algorithms.histogram import cuda as histogram
 from gpualgo._algorithms.histogram.arguments import Edges
 from gpualgo._algorithms.histogram.problem import Histogram
 from gpualgo._algorithms.radix_sort import cuda as counting_sort
 from gpualgo._arrays.view import View
 from gpualgo._base import dtypes
-from gpualgo._cuda import build
+from gpualgo._cuda import build, templates
 from gpualgo._cuda.parameters import Packed
 from gpualgo._pipeline import planners
 from gpualgo._pipeline.problem import Call
@@ -48,12 +47,12 @@ class Machine:
         fake_driver.install(patch)
         self.device = fake_driver.gpu(0)
         patch.setattr(build, "kernel", lambda spec, _: spec)
-        for module in (counting_sort, histogram):
-            patch.setattr(module, "Launch", self.launch)
+        patch.setattr(build, "kernels", lambda specs, _: specs)
+        patch.setattr(templates, "Launch", self.launch)
 
     def launch(
         self, spec: Any, grid: int, threads: int, packed: Packed, device: int, takes: Any, *,
-        shared_bytes: int = 0,
+        shared_bytes: int = 0, overlaps: bool = False,
     ) -> None:  # fmt: skip
         assert packed.parameters is spec.parameters
         assert 0 < grid < 1 << 31

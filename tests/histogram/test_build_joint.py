@@ -14,18 +14,15 @@ from sass import Capability, needs_cuobjdump
 from support import sampled
 
 import gpualgo as ga
-from gpualgo._algorithms.by_index import cuda as sums
-from gpualgo._algorithms.histogram import arguments, cuda
+from gpualgo._algorithms.histogram import arguments
 from gpualgo._algorithms.histogram.arguments import Edges
 from gpualgo._algorithms.histogram.problem import Histogram, HistogramParams, WeightedHistogram
-from gpualgo._algorithms.radix_sort import cuda_passes
-from gpualgo._algorithms.segments import cuda as segments
 from gpualgo._api.explain import describe
 from gpualgo._arrays.forms import Form
 from gpualgo._arrays.view import View
 from gpualgo._base import dtypes
 from gpualgo._base.strides import dense_strides
-from gpualgo._cuda import build
+from gpualgo._cuda import build, templates
 from gpualgo._cuda.parameters import NUMBERS, Packed
 from gpualgo._cuda.plan import AT_NUMBERS
 from gpualgo._pipeline import planners
@@ -49,8 +46,7 @@ class Machine:
         self.device = fake_driver.gpu(0)
         patch.setattr(build, "kernel", lambda spec, _: spec)
         patch.setattr(build, "kernels", lambda specs, _: specs)
-        for module in (cuda, sums, cuda_passes, segments):
-            patch.setattr(module, "Launch", self.launch)
+        patch.setattr(templates, "Launch", self.launch)
 
     def launch(
         self, spec: Any, grid: int, threads: int, packed: Packed, device: int, takes: Any, *,

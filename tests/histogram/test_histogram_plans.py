@@ -18,7 +18,7 @@ from gpualgo._algorithms.histogram.problem import Histogram
 from gpualgo._arrays.view import NumPy, View
 from gpualgo._base import recording
 from gpualgo._base.strides import dense_strides
-from gpualgo._cuda import build
+from gpualgo._cuda import build, templates
 from gpualgo._cuda.plan import TICKETS, Clear, Launch, Plan
 from gpualgo._driver import device as pools
 from gpualgo._pipeline import decide, planners
@@ -177,14 +177,14 @@ def test_plans_are_whole(name: str, gpu: Gpu, monkeypatch: pytest.MonkeyPatch) -
 
     def launch(*args: Any, **kwargs: Any) -> Launch:
         packed = args[3]
-        taken.append((packed.parameters.head, *packed.parameters.address_indices(kwargs["takes"])))
+        taken.append((packed.parameters.head, *packed.parameters.address_indices(args[5])))
         return Launch(*args, **kwargs)
 
     def plan(*args: Any, **kwargs: Any) -> Plan:
         pieces.extend(args[2])
         return Plan(*args, **kwargs)
 
-    monkeypatch.setattr(cuda, "Launch", launch)
+    monkeypatch.setattr(templates, "Launch", launch)
     monkeypatch.setattr(cuda, "Plan", plan)
     problem, view = problem_for(**case.problem)
     made = plan_of(problem, view, target_of(problem, case.strides, case.library))
@@ -258,7 +258,7 @@ def test_a_table_goes_though_its_plan_fails(gpu: Gpu, monkeypatch: pytest.Monkey
     def fail(*_: Any, **__: Any) -> None:
         raise RuntimeError("no kernel")
 
-    monkeypatch.setattr(cuda, "Launch", fail)
+    monkeypatch.setattr(templates, "Launch", fail)
     problem, view = problem_for((100,), Edges(np.geomspace(1, 100, 50)))
     with pytest.raises(RuntimeError, match="no kernel"):
         plan_of(problem, view, target_of(problem))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from gpualgo._algorithms.histogram import cuda_bins as device
 from gpualgo._algorithms.histogram import tuning
 from gpualgo._algorithms.histogram.bins import Bins
-from gpualgo._cuda.parameters import Parameters
+from gpualgo._cuda.headers import cpp
 
 Array = np.ndarray[Any, Any]
 H200 = tuning.Machine(132, 227 << 10, (9, 0))
@@ -119,12 +119,12 @@ def test_cells_narrow_the_search(name: str, edges: Any) -> None:
     np.testing.assert_array_equal(got, bins.of_values(x))
 
 
-def _bins(table_bins: int, cpp: str = "bins", **more: Any) -> device.DeviceBins:
-    return device.DeviceBins(cpp, Parameters("Bins"), lambda _: {}, table_bins=table_bins, **more)
+def _bins(table_bins: int, name: str = "Bins", **more: Any) -> device.DeviceBins:
+    return device.DeviceBins(cpp(name), lambda _: {}, table_bins=table_bins, **more)
 
 
 KINDS = [
-    _bins(256, "gpualgo::ByteBins"),
+    _bins(256, "ByteBins"),
     *(_bins(1 << k) for k in (0, 8, 12, 13, 15, 16, 18)),
     _bins(3000, shared_bytes=48 << 10, is_search=True),
 ]

@@ -162,7 +162,7 @@ def _bins(dtype: str, number: int, ends: Any = (0, 1000)) -> cuda_bins.DeviceBin
 def test_which_values_are_bins(dtype: str, number: int, ends: Any, is_unit: bool) -> None:
     """A last bin that is closed holds two values, unless there are no more."""
     found = _bins(dtype, number, ends)
-    assert found.cpp == f"gpualgo::{'Unit' if is_unit else 'Byte'}Bins"
+    assert found.type.name == f"{'Unit' if is_unit else 'Byte'}Bins"
     by_value = Bins(np.dtype(dtype), number, None, *ends).of_patterns()
     if is_unit:
         values = found.values(0)

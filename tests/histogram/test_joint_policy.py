@@ -15,14 +15,14 @@ from gpualgo._algorithms.histogram import tuning
 from gpualgo._algorithms.histogram.cuda import SUMS_SEARCH_BYTES
 from gpualgo._algorithms.histogram.cuda_bins import DeviceBins
 from gpualgo._algorithms.histogram.problem import accumulator
-from gpualgo._cuda.parameters import Parameters
+from gpualgo._cuda.headers import cpp
 
 H200 = tuning.Machine(132, 227 << 10, (9, 0))
 SMALLEST = tuning.Machine(40, 64 << 10, (7, 5))
 
 
 def _bins(table_bins: int, **more: Any) -> DeviceBins:
-    return DeviceBins("bins", Parameters("Bins"), lambda _: {}, table_bins=table_bins, **more)
+    return DeviceBins(cpp("Bins"), lambda _: {}, table_bins=table_bins, **more)
 
 
 KINDS = [*(_bins(1 << k) for k in (0, 6, 10, 12, 14, 16, 20)), _bins(3000, shared_bytes=48 << 10)]

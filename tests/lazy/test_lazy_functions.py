@@ -11,7 +11,7 @@ from support import COMPLEX, DTYPES, Backend, a_few, assert_same, random_array, 
 
 import gpualgo as ga
 from gpualgo.lazy import functions, reductions
-from gpualgo.numpy import _folds
+from gpualgo.numpy import _folds, _products
 
 SHAPE = (7, 30)
 NUMPYS = [dtype for dtype in DTYPES if dtype.isbuiltin == 1]
@@ -148,9 +148,9 @@ def test_one_reduction(backend: Backend, monkeypatch: Any) -> None:
         raise AssertionError("there is a second call")
 
     x, y = random_array((2, 1000), np.dtype("float64"))
-    for module in (reductions, _folds):
+    for module in (reductions, _folds, _products):
         monkeypatch.setattr(module, "reduce", counted)
-    monkeypatch.setattr(reductions, "transform", none)
+    monkeypatch.setattr(_folds, "transform", none)
     monkeypatch.setattr(functions, "copy", none)
     made = np.exp(ga.lazy.asarray(backend.to_device(x)) / 8) * backend.to_device(y)
     got = backend.to_host(np.sum(made))

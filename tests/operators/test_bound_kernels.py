@@ -15,7 +15,7 @@ from gpualgo._arrays.view import View
 from gpualgo._base import recording
 from gpualgo._cuda import operator as bound
 from gpualgo._cuda.parameters import POINTER, Parameters
-from gpualgo._cuda.plan import ArgMap, Launch, Plan
+from gpualgo._cuda.plan import Launch, Plan, arg_map
 from gpualgo._driver import streams
 from gpualgo._pipeline.problem import NO_INIT
 
@@ -43,7 +43,7 @@ def _launch(array: _Array, address: int, shared_bytes: int = 0) -> Callable[[int
     view = View(address, (4,), (8,), np.dtype("f8"), 0, _Array, False, array)
     kernel = bound.kernel("code", CODE, (view,), 0)
     packed = Parameters("Kernel", input=POINTER).pack()
-    takes = {"input": ArgMap(1, 0).source(0)}
+    takes = {"input": arg_map(1, 0).sources[0]}
     launch = Launch(kernel, 1, 32, packed, 0, takes, shared_bytes=shared_bytes)
     plan = Plan(0, [launch])
     return lambda stream, source: plan.queue(stream, (*NO_INIT, b"", source))

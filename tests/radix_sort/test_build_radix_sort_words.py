@@ -14,8 +14,9 @@ from sass import Capability, Dtype, needs_cuobjdump
 from support import sampled
 from test_build_radix_sort import MAIN, check_all, limit_of, ordered, pass_spec, rows_spec
 
-from gpualgo._algorithms.radix_sort import cuda_tuples, problem, tuning
+from gpualgo._algorithms.radix_sort import cuda_passes, problem, tuning
 from gpualgo._algorithms.radix_sort.digits import digits_of, flipped_bits, last_key
+from gpualgo._base import records
 from gpualgo._cuda import build
 
 OTHERS: list[Capability] = [(7, 5), (12, 0)]
@@ -64,8 +65,9 @@ def test_packing_holds_all_in_registers(
     specs = []
     for is_dense in (True, False):
         for index_bytes in (0, 4, 8):
-            specs.append(cuda_tuples.pack_spec(size, sizes, index_bytes, is_dense))
-        specs.append(cuda_tuples.unpack_spec(size, sizes, is_dense))
+            index = tuning.word(index_bytes) if index_bytes else "gpualgo::InOrder"
+            specs.append(cuda_passes.words_spec("pack", size, sizes, is_dense, index))
+        specs.append(cuda_passes.words_spec("unpack", size, sizes, is_dense))
     check_all(dict.fromkeys(specs, False), capability, tmp_path)
 
 
@@ -114,7 +116,7 @@ def test_words_hold_numbers_apart() -> None:
         if word is None:
             continue
         taken: list[int] = []
-        for begin, size in zip(cuda_tuples.offsets(word), sizes, strict=True):
+        for begin, size in zip(records.offsets(word), sizes, strict=True):
             assert begin // 8 == (begin + size - 1) // 8  # not across 8 bytes
             taken += range(begin, begin + size)
         assert sorted(taken) == list(range(sum(sizes)))  # without gaps, as kernels have them

@@ -13,7 +13,7 @@ from support import sampled
 from gpualgo._algorithms.reduce import tuning
 from gpualgo._base import dtypes, records
 from gpualgo._cuda import build
-from gpualgo._cuda.templates import Access
+from gpualgo._cuda.headers import Cpp
 from gpualgo._operators.operator import Operator, as_operator
 
 MAIN: Capability = (9, 0)
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 def _cases(
-    op: Operator, dtype: records.Element, access: Access, is_wide: bool | None
+    op: Operator, dtype: records.Element, access: Cpp, is_wide: bool | None
 ) -> list[sass.Case]:
     """Return the kernels of all lengths."""
     size = tuning.bytes_read(dtype)
@@ -40,9 +40,9 @@ def _cases(
 @pytest.mark.parametrize("name", sampled(dtypes.NAMES, ["int8", "float32"]))
 def test_every_dtype(name: str, tmp_path: Path) -> None:
     dtype = sass.dtype_of(name)
-    cases = _cases(LAMBDA, dtype, tuning.flat(True), True)
+    cases = _cases(LAMBDA, dtype, tuning.flat(dtype, True), True)
     if name != "bool":
-        cases += _cases(ADD, dtype, tuning.flat(True), True)
+        cases += _cases(ADD, dtype, tuning.flat(dtype, True), True)
     sass.check(cases, MAIN, tmp_path)
 
 
@@ -52,8 +52,8 @@ def test_every_dtype(name: str, tmp_path: Path) -> None:
 def test_unaligned_and_strided(name: str, tmp_path: Path) -> None:
     dtype = sass.dtype_of(name)
     is_wide = None if dtype.itemsize == 16 else False
-    cases = _cases(LAMBDA, dtype, tuning.flat(False), is_wide)
-    cases += _cases(LAMBDA, dtype, tuning.strided(is_even=True), is_wide)
+    cases = _cases(LAMBDA, dtype, tuning.flat(dtype, False), is_wide)
+    cases += _cases(LAMBDA, dtype, tuning.strided(dtype, is_even=True), is_wide)
     sass.check(cases, MAIN, tmp_path)
 
 
@@ -62,7 +62,7 @@ def test_unaligned_and_strided(name: str, tmp_path: Path) -> None:
 def test_records(names: str, tmp_path: Path) -> None:
     fields = [sass.dtype_of(name) for name in names.split()]
     dtype = records.record([str(i) for i in range(len(fields))], fields)
-    cases = _cases(FIRST, dtype, tuning.flat(True, len(fields)), True)
+    cases = _cases(FIRST, dtype, tuning.flat(dtype, True), True)
     sass.check(cases, MAIN, tmp_path)
 
 
@@ -79,8 +79,9 @@ def test_records(names: str, tmp_path: Path) -> None:
 )
 def test_every_architecture(capability: Capability, name: str, tmp_path: Path) -> None:
     dtype = sass.dtype_of(name)
-    cases = _cases(ADD, dtype, tuning.flat(True), True)
-    sass.check([*cases, *_cases(LAMBDA, dtype, tuning.flat(True), True)], capability, tmp_path)
+    access = tuning.flat(dtype, True)
+    cases = [*_cases(ADD, dtype, access, True), *_cases(LAMBDA, dtype, access, True)]
+    sass.check(cases, capability, tmp_path)
 
 
 @pytest.mark.slow
@@ -101,7 +102,7 @@ def test_the_wait_is_there_and_short(capability: Capability, tmp_path: Path) -> 
     dtype = sass.dtype_of("float32")
     cuts = [tuning.small_tiling(most // 4, dtype) for most in tuning.SMALL_POLICIES]
     found = [cut for cut in cuts if cut is not None]
-    access = tuning.flat(True)
+    access = tuning.flat(dtype, True)
     specs = [tuning.small_spec(ADD, dtype, dtype, access, cut.policy) for cut in found]
     for cut, code in zip(found, sass.read_all(specs, capability, tmp_path), strict=True):
         looks = [at for at, _, _, operands in code.instructions if "SR_CLOCK" in operands]
@@ -123,7 +124,7 @@ def test_the_wait_is_there_and_short(capability: Capability, tmp_path: Path) -> 
 def test_nothing_branches_before_the_store(op: Operator, tmp_path: Path) -> None:
     """After a first branch, which only the last block takes; a late store is waited for."""
     dtype = sass.dtype_of("float32")
-    for case in _cases(op, dtype, tuning.flat(True), True)[3:]:
+    for case in _cases(op, dtype, tuning.flat(dtype, True), True)[3:]:
         opcodes = []
         for _, _, opcode, _ in sass.read(case.spec, MAIN, tmp_path).instructions:
             opcodes.append(opcode)

@@ -31,13 +31,14 @@ def op(a: Any, b: Any) -> Any:
 def sent(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     """The bytes and the itemsize of each array that goes up."""
     found: list[tuple[int, int]] = []
-    upload = staging.upload
+    copy_all = staging.copy_all
 
-    def spied(source: Any, *others: Any) -> None:
-        found.append((source.nbytes, source.itemsize))
-        upload(source, *others)
+    def spied(arrays: Any, memory: int, device: int, stream: int, is_upload: bool) -> None:
+        if is_upload:
+            found.extend((array.nbytes, array.itemsize) for array in arrays)
+        copy_all(arrays, memory, device, stream, is_upload)
 
-    monkeypatch.setattr(staging, "upload", spied)
+    monkeypatch.setattr(staging, "copy_all", spied)
     return found
 
 

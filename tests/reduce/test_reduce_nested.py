@@ -19,7 +19,7 @@ from support import (
 )
 
 import gpualgo as ga
-from gpualgo._cuda import templates
+from gpualgo._cuda import headers
 
 DTYPES = [np.dtype(name) for name in ("int8", "float16", "int32", "float64", "complex128")]
 FEW, MANY = 700, scaled(40_000, emulated=9000)
@@ -79,6 +79,6 @@ def test_tuples(backend: Backend) -> None:
 
 def test_inner_dimensions_may_be_long() -> None:
     """Beyond what a position of 31 bits counts, the general layout takes over."""
-    assert templates.is_nested([(5, (16,)), (templates.MAX_NESTED, (4,))])
-    assert not templates.is_nested([(5, (16,)), (templates.MAX_NESTED + 1, (4,))])
-    assert not templates.is_nested([(5, (16,))])
+    assert headers.is_nested([(5, (16,)), (headers.MAX_NESTED, (4,))])
+    assert not headers.is_nested([(5, (16,)), (headers.MAX_NESTED + 1, (4,))])
+    assert not headers.is_nested([(5, (16,))])

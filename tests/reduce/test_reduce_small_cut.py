@@ -112,5 +112,5 @@ def test_positions_that_several_blocks_reduce(n: int) -> None:
 
 @pytest.mark.parametrize("found", [*tuning.SMALL_POLICIES.values(), Small(32, 1, 0)], ids=str)
 def test_the_last_block_has_threads_for_all_others(found: Small) -> None:
-    share = int(found.cpp(1).split(", ")[2])
+    share = found.cpp(1).args[2]
     assert found.block_threads * share >= tuning.SMALL_MOST_BLOCKS - 1

@@ -11,6 +11,7 @@ from sass import needs_cuobjdump
 
 from gpualgo._algorithms.scan import tuning
 from gpualgo._cuda import build
+from gpualgo._cuda.headers import cpp
 from gpualgo._operators.operator import Operator, mirrored
 
 pytestmark = pytest.mark.usefixtures("own_cache")
@@ -19,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("own_cache")
 @needs_cuobjdump
 def test_mirrored_operator_is_inlined(tmp_path: Path) -> None:
     dtype = np.dtype("float32")
-    op, access = Operator(lambda a, b: b if a == b else a + b), tuning.dense_rows(16, 16, True)
+    op, access = Operator(lambda a, b: b if a == b else a + b), cpp("DenseRows", 16, 16, True)
     tiling = tuning.rows_tiling(64, dtype, dtype)
     specs = [
         tuning.rows_spec(each, dtype, dtype, access, tiling, False, True)

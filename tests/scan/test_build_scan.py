@@ -15,6 +15,7 @@ from support import sampled
 from gpualgo._algorithms.scan import tuning as tiles
 from gpualgo._base import dtypes, records
 from gpualgo._cuda import build
+from gpualgo._cuda.headers import cpp
 from gpualgo._operators.operator import Operator
 
 MAIN: Capability = (9, 0)  # every dtype is compiled for this architecture, some for the others
@@ -61,7 +62,7 @@ def rows_case(
     op: Operator, source: Dtype, acc: Dtype, num_items: int, capability: Capability
 ) -> Case:
     cut = tiles.tile_rows(num_items, max(source.itemsize, acc.itemsize))
-    access = tiles.dense_rows(16, 16, False)
+    access = cpp("DenseRows", 16, 16, False)
     return tiles.rows_spec(op, source, acc, access, cut, True, capability >= (8, 0)), True
 
 
@@ -189,7 +190,7 @@ def record_cases(op: Operator, dtype: Dtype, capability: Capability) -> list[Cas
     is_async = capability >= (8, 0)
     cut = tiles.policy_of(MANY << 10, dtype, dtype)
     assert isinstance(cut, tiles.Policy)
-    accesses = tiles.stepped(dtype, dtype), tiles.winding(dtype, dtype)
+    accesses = [cpp(name, dtype, dtype) for name in ("SteppedLines", "WindingLine")]
     cases = [tiles.tiles_spec(op, dtype, dtype, a, cut, False, capability) for a in accesses]
     wave = tiles.policy_of(1 << 20, dtype, dtype)
     assert isinstance(wave, tiles.WavePolicy)

@@ -183,18 +183,19 @@ def test_aggregates_that_come_late(
     monkeypatch: pytest.MonkeyPatch, shape: tuple[int, ...], axis: int, is_tuple: bool
 ) -> None:
     """A CPU thread waits for no other: what it lacks, it computes once more, to the same bits."""
-    from gpualgo._algorithms.scan import cpu as scan
     from gpualgo._algorithms.scan import problem as parameters
-    from gpualgo._cpu.kernels import get_kernel, named
-    from gpualgo._cpu.layout import address
+    from gpualgo._cpu.kernels import check, status_function
+    from gpualgo._cpu.launch import Launch
+    from gpualgo._cpu.memory import address
 
-    def backwards(arguments: Any, num_tasks: int, _: int, num_memory: int) -> None:
-        kernel = get_kernel(*named("scan", "take_links"))
-        for task in reversed(range(num_tasks)):
-            arguments[parameters.NEXT] = task
-            memory = np.zeros(num_memory, np.uint8)
-            kernel(address(arguments), address(memory), 0, 1)
-        seen.append(num_tasks)
+    def backwards(self: Launch, words: Any) -> None:
+        table, memory = self.table.copy(), np.zeros(self.scratch_bytes, np.uint8)
+        for slot, word in zip(self.slots, words, strict=True):
+            table[slot] = address(word) if isinstance(word, np.ndarray) else word
+        for task in reversed(range(self.tasks)):
+            table[parameters.NEXT] = task
+            check(status_function(self.kernel)(address(table), address(memory), 0, 1))
+        seen.append(self.tasks)
 
     seen: list[int] = []
     x, op = affine(shape), compose
@@ -202,7 +203,7 @@ def test_aggregates_that_come_late(
         x, op = tuple(leaves.make(shape, leaves.PAIR)), leaves.compose
     with ga.default_device("cpu"):
         want = ga.inclusive_scan(x, None, op, axis=axis)
-        monkeypatch.setattr(scan, "_run_chain", backwards)
+        monkeypatch.setattr(Launch, "__call__", backwards)
         got = ga.inclusive_scan(x, None, op, axis=axis)
     if is_tuple:
         leaves.assert_each(list(got), list(want))

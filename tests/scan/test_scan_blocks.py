@@ -260,10 +260,14 @@ def test_without_memory_nothing_is_written(limits: Limits, monkeypatch: pytest.M
             ga.inclusive_scan(same, out=same)
     assert_same(same, x)
 
-    def fail(*_: Any) -> None:
-        raise OSError("the bus is gone")
+    copy_all = staging.copy_all
 
-    monkeypatch.setattr(staging, "download_all", fail)
+    def fail(*given: Any, is_upload: bool) -> None:
+        if not is_upload:
+            raise OSError("the bus is gone")
+        copy_all(*given, is_upload)
+
+    monkeypatch.setattr(staging, "copy_all", fail)
     with pytest.raises(RuntimeError, match="partly overwritten"):
         ga.inclusive_scan(same, out=same)
     with pytest.raises(OSError, match="the bus is gone"):

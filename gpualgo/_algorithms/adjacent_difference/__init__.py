@@ -149,8 +149,6 @@ def adjacent_difference(
     out : array, or tuple of arrays, optional
         Array for the result, with its shape and dtype, on the device of `x`. It must not share
         memory with `x`. For tuples a tuple like the result, or a structured array.
-    stream : stream, optional
-        CUDA stream for device arrays; by default the current stream of the array's library.
 
     Returns
     -------
@@ -169,8 +167,6 @@ def adjacent_difference(
         `out` has another shape or shares memory with `x`.
     numpy.exceptions.AxisError
         The axis is out of range, or `x` has no axes.
-    CompileError
-        numba cannot compile `op`.
 
     Notes
     -----
@@ -179,9 +175,6 @@ def adjacent_difference(
 
     See https://github.com/gpualgo/gpualgo/blob/main/docs/adjacent_difference.md.
 
-    Examples
-    --------
-    >>> import numpy as np, gpualgo as ga
     >>> ga.adjacent_difference(np.array([3, 1, 4, 1, 5]))
     array([ 3, -2,  3, -3,  4])
     >>> ga.adjacent_difference(np.array([[1, 2], [3, 5]]), lambda a, b: a * 10 + b, axis=0)

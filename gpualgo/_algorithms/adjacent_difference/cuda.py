@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -13,47 +12,16 @@ import numpy as np
 from gpualgo._algorithms.adjacent_difference import AdjacentDifference, Parts
 from gpualgo._algorithms.select import cuda as reading
 from gpualgo._algorithms.transform import cuda
-from gpualgo._algorithms.transform.tuning import Applied
 from gpualgo._arrays.view import View
 from gpualgo._base import records
 from gpualgo._base.strides import Dims, merge, ordered
-from gpualgo._cuda import build
 from gpualgo._cuda.build import Spec
-from gpualgo._cuda.parameters import I64, POINTER, Parameters
-from gpualgo._cuda.plan import ArgMap, Launch, Plan
-from gpualgo._cuda.templates import (
-    DIVISOR,
-    VECTOR_BYTES,
-    Access,
-    functor,
-    is_aligned,
-    layout_of,
-    layout_type,
-)
+from gpualgo._cuda.headers import Cpp, cpp
+from gpualgo._cuda.plan import Plan, arg_map
+from gpualgo._cuda.templates import VECTOR_BYTES, Applied, is_aligned, kernel_spec, launch
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import planners
 from gpualgo._pipeline.problem import Array
-
-# --- Parameter structs of the adjacent difference kernel (adjacent_difference/kernel.cuh).
-
-DENSE_RESULTS_PARAMS = Parameters("DenseResults")
-
-
-@cache
-def spaced_results_params(leaves: int, is_even: bool) -> Parameters:
-    """Return SpacedResults of elements with `leaves` fields; is_even: one dimension."""
-    return Parameters("SpacedResults", places=layout_of(leaves, is_even))
-
-
-@cache
-def adjacent_params(inputs: int, outputs: int, reads: Parameters, writes: Parameters) -> Parameters:
-    """Return AdjacentParams; `inputs` and `outputs` are the numbers of fields read and written."""
-    return Parameters(
-        "AdjacentParams",
-        input=POINTER[inputs], output=POINTER[outputs], num_items=I64, inner=DIVISOR,
-        length=DIVISOR, reads=reads, writes=writes,
-    )  # fmt: skip
-
 
 # --- Tuning table of adjacent differences: kernels and template arguments.
 
@@ -62,14 +30,10 @@ BLOCK_THREADS = 256
 BYTES_IN_FLIGHT, MOST_LOADS = 16, 8  # that a thread loads before it stores
 MAX_PACK_BYTES = 32  # of the widest number; the narrowest then fills a vector
 
-DENSE = Access("gpualgo::DenseResults", DENSE_RESULTS_PARAMS)
 
-
-def spaced(leaves: int, is_even: bool) -> Access:
+def spaced(leaves: int, is_even: bool) -> Cpp:
     """Return the access to results of any strides."""
-    layout = f"gpualgo::{layout_type(is_even)}<{leaves}>"
-    cpp = f"gpualgo::SpacedResults<{layout}, {leaves}>"
-    return Access(cpp, spaced_results_params(leaves, is_even))
+    return cpp("SpacedResults", cpp("EvenLayout" if is_even else "Layout", leaves), leaves)
 
 
 def pack_items(numbers: Sequence[np.dtype[Any]], inner: int, alignment: int) -> int:
@@ -101,30 +65,21 @@ class Kind:
     op: Operator
     source: records.Source
     result: np.dtype[Any]
-    reads: Access
-    writes: Access
+    reads: Cpp
+    writes: Cpp
     items: int
     loads: int
     is_along: bool  # the axis is the innermost one
 
     @property
     def spec(self) -> Spec:
-        op, source, result = self.op, self.source, self.result
-        element = records.register_dtype(source)
-        sizes = BLOCK_THREADS, self.loads, self.items, str(self.is_along).lower()
-        types = (
-            f"gpualgo::AdjacentPolicy<{', '.join(map(str, sizes))}>",
-            functor(op, (element, element), result), records.cpp_name(source),
-            records.cpp_name(result), self.reads.cpp, self.writes.cpp,
+        element = records.register_dtype(self.source)
+        policy = cpp("AdjacentPolicy", BLOCK_THREADS, self.loads, self.items, self.is_along)
+        return kernel_spec(
+            "adjacent_difference/kernel.cuh", "adjacent_difference_kernel", policy,
+            Applied(self.op, (element, element), self.result), self.source, self.result,
+            self.reads, self.writes,
         )  # fmt: skip
-        expression = f"gpualgo::adjacent_difference_kernel<{', '.join(types)}>"
-        counts = len(records.field_dtypes(source)), len(records.field_dtypes(result))
-        params = adjacent_params(*counts, self.reads.fields, self.writes.fields)
-        header, arguments = "adjacent_difference/kernel.cuh", (element, element)
-        computed = source if isinstance(source, records.Computed) else None
-        if computed is None and build.is_functor(op, arguments, result):
-            return Spec(header, expression, params)
-        return Spec(header, expression, params, op, arguments, result, computed)
 
 
 @planners.for_cuda.register(AdjacentDifference)
@@ -144,26 +99,21 @@ def _(problem: AdjacentDifference, views: Sequence[View], op: Any, targets: Sequ
         alignment = math.gcd(16, *(view.ptr for view in (*views, *targets)))
         items = pack_items((*in_dtypes, *out_dtypes), inner, alignment)
     loads = loads_in_flight(in_dtypes, items)
-    reads, writes = reading.dense(in_packs=True), DENSE
+    reads, writes = reading.dense(in_packs=True), cpp("DenseResults")
     if not reads_dense:
         reads = reading.spaced(len(in_dtypes), len(sources) <= 1)
     if not writes_dense:
         writes = spaced(len(out_dtypes), len(results) <= 1)
     kind = Kind(op, source, result, reads, writes, items, loads, inner == 1)
-    spec, args, device = kind.spec, ArgMap(len(views), len(targets)), targets[0].device
-    fixed = {
-        "num_items": num_items, "inner": max(1, inner), "length": max(1, length),
-        "reads": {} if reads_dense else {"places": sources},
-        "writes": {} if writes_dense else {"places": results},
-    }  # fmt: skip
-    slots = {
-        "input": [args.source(i) for i in range(len(views))],
-        "output": [args.target(i) for i in range(len(targets))],
-    }
-    blocks = -(-num_items // (BLOCK_THREADS * items * loads))
-    packed = spec.parameters.pack(**fixed)
-    launch = Launch(build.kernel(spec, device), blocks, BLOCK_THREADS, packed, device, takes=slots)
-    return Plan(device, [launch])
+    at, device = arg_map(len(views), len(targets)), targets[0].device
+    step = launch(
+        kind.spec, device, -(-num_items // (BLOCK_THREADS * items * loads)), BLOCK_THREADS,
+        {"input": at.sources, "output": at.targets},
+        num_items=num_items, inner=max(1, inner), length=max(1, length),
+        reads={} if reads_dense else {"places": sources},
+        writes={} if writes_dense else {"places": results},
+    )  # fmt: skip
+    return Plan(device, [step])
 
 
 def _dims(shape: tuple[int, ...], order: Sequence[int], views: Sequence[View]) -> Dims:

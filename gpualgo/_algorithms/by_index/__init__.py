@@ -53,8 +53,6 @@ def reduce_by_index(
         The dtype of the accumulator and the result, as for `reduce`.
     out : array, or tuple of arrays, optional
         Array for the result, with its shape and dtype, on the device of `x`.
-    stream : stream, optional
-        CUDA stream for device arrays; by default the current stream of the arrays' library.
 
     Returns
     -------
@@ -71,8 +69,6 @@ def reduce_by_index(
         An index on the host is out of range; there is neither `init` nor an identity; `indices` and
         `x` differ in shape; `size` is negative or too large; `out` has another shape or shares
         memory with an input.
-    CompileError
-        numba cannot compile `op`.
 
     Notes
     -----
@@ -86,9 +82,6 @@ def reduce_by_index(
 
     See https://github.com/gpualgo/gpualgo/blob/main/docs/by_key.md.
 
-    Examples
-    --------
-    >>> import numpy as np, gpualgo as ga
     >>> ga.reduce_by_index(np.array([2, 0, 2, 2]), np.array([1, 2, 3, 4]), 4)
     array([2, 0, 8, 0])
     """

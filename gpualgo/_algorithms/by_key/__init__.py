@@ -72,8 +72,6 @@ def reduce_by_key(
     out_count : array, optional
         Array for the number of groups, even if `out` is too short for all: int64, one element, on
         the device of `x`. With it the call does not synchronise.
-    stream : stream, optional
-        CUDA stream for device arrays; by default the current stream of the arrays' library.
 
     Returns
     -------
@@ -109,9 +107,6 @@ def reduce_by_key(
 
     See https://github.com/gpualgo/gpualgo/blob/main/docs/by_key.md.
 
-    Examples
-    --------
-    >>> import numpy as np, gpualgo as ga
     >>> keys, x = np.array([7, 5, 7, 7, 5]), np.array([1, 2, 3, 4, 5])
     >>> ga.reduce_by_key(keys, x)
     ReducedByKey(keys=array([5, 7]), aggregates=array([7, 8]))
@@ -172,9 +167,6 @@ def inclusive_scan_by_key(
 
     See https://github.com/gpualgo/gpualgo/blob/main/docs/by_key.md.
 
-    Examples
-    --------
-    >>> import numpy as np, gpualgo as ga
     >>> keys, x = np.array([7, 5, 7, 7, 5]), np.array([1, 2, 3, 4, 5])
     >>> ga.inclusive_scan_by_key(keys, x)
     array([1, 2, 4, 8, 7])
@@ -223,9 +215,6 @@ def exclusive_scan_by_key(
 
     See https://github.com/gpualgo/gpualgo/blob/main/docs/by_key.md.
 
-    Examples
-    --------
-    >>> import numpy as np, gpualgo as ga
     >>> keys, x = np.array([7, 5, 7, 7, 5]), np.array([1, 2, 3, 4, 5])
     >>> ga.exclusive_scan_by_key(keys, x)
     array([0, 0, 1, 4, 2])

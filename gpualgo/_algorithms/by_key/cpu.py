@@ -12,10 +12,9 @@ from gpualgo._algorithms.by_key.problem import EXCLUSIVE, REDUCE, ByKey
 from gpualgo._algorithms.select import cpu as selection
 from gpualgo._algorithms.select import problem as table_at
 from gpualgo._base import records, threads
-from gpualgo._cpu.kernels import Applied, get_code, get_kernel, named, scratch
+from gpualgo._cpu.kernels import Applied, get_kernel, named
 from gpualgo._cpu.launch import Launch
 from gpualgo._cpu.layout import table as in_words
-from gpualgo._cpu.memory import address
 from gpualgo._cpu.plan import Plan, bytes_of
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import planners
@@ -45,7 +44,7 @@ def _(problem: ByKey, arrays: Sequence[Array], results: Sequence[Array], op: Ope
     writing = job.launch(walk, slots, parts, {}, at_once)
     join_table = in_words([extra[at.FOLD], 0, parts - 1, record])
     join = Launch(get_kernel(*named("by_key", "join_kernel")), join_table, [1], 0, 1, 0, job.held)
-    table = job.table({}, in_turn)
+    walking = Launch(walk, job.table({}, in_turn), slots, job.room.size, parts, 0, job.held)
 
     def run(arrays: Sequence[Array], results: Sequence[Array], init: int) -> None:
         state = np.zeros((parts, record), np.uint8)
@@ -54,9 +53,7 @@ def _(problem: ByKey, arrays: Sequence[Array], results: Sequence[Array], op: Ope
             join((state,))  # stores in each part the run that is open before it
             writing((init, state, *arrays, *results))
         else:
-            arguments, memory = table.copy(), scratch(job.room.size)
-            arguments[slots] = [init, *map(address, (state, *arrays, *results))]
-            walk(address(arguments), address(memory), 0, parts)
+            walking((init, state, *arrays, *results))
 
     return Plan(run, routines)
 
@@ -95,4 +92,4 @@ def _fold_code(problem: ByKey, op: Operator) -> Any:
         code = named("by_key", "reduce_kernel", *options)
     else:
         code = named("by_key", "scan_kernel", *options, problem.mode == EXCLUSIVE)
-    return get_code(*code, Applied(op, (acc, acc), acc))
+    return get_kernel(*code, Applied(op, (acc, acc), acc))

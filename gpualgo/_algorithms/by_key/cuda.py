@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -16,29 +15,22 @@ from gpualgo._arrays.view import View
 from gpualgo._base import records
 from gpualgo._base.records import Computed, Dtype
 from gpualgo._base.strides import merge
-from gpualgo._cuda import build
 from gpualgo._cuda.build import Spec
-from gpualgo._cuda.parameters import I64, POINTER, Parameters, init
-from gpualgo._cuda.plan import NONE, STATES, ArgMap, Clear, Launch, Piece, Plan
-from gpualgo._cuda.templates import START, VECTOR_BYTES, WARP, Access, functor, tagged_bytes
+from gpualgo._cuda.headers import Cpp, cpp
+from gpualgo._cuda.plan import NONE, Clear, Plan, arg_map, lookback_states
+from gpualgo._cuda.templates import (
+    START,
+    VECTOR_BYTES,
+    WARP,
+    fold_of,
+    functor,
+    kernel_spec,
+    launch,
+    tagged_bytes,
+)
 from gpualgo._driver import device as gpu
-from gpualgo._driver.device import STATE_BYTES
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import planners
-
-# --- Parameter structs of the kernel by key (by_key/kernel.cuh).
-
-
-@cache
-def by_key_params(item_bytes: int, inputs: int, outputs: int, access: Parameters) -> Parameters:
-    """Return ByKeyParams; `inputs` and `outputs` are the numbers of fields read and written."""
-    return Parameters(
-        "ByKeyParams",
-        init=init(item_bytes), input=POINTER[inputs], output=POINTER[outputs], num_runs=POINTER,
-        states=POINTER, num_items=I64, num_tiles=I64, num_words=I64, capacity=I64,
-        output_steps=I64[outputs], access=access,
-    )  # fmt: skip
-
 
 # --- Tuning table of algorithms by key: template arguments.
 #
@@ -105,7 +97,7 @@ class Kind:
     key: Dtype
     source: records.Source
     acc: Dtype
-    access: Access
+    access: Cpp
     policy: Policy
     written: tuple[Dtype, ...]
     is_wide: bool  # counts take 64 bits
@@ -119,46 +111,32 @@ class Kind:
     @property
     def spec(self) -> Spec:
         tiling, op, source, acc = self.policy, self.op, self.source, self.acc
-        sizes = (
-            tiling.block_threads,
-            tiling.items,
-            tiling.rows,
-            tiling.blocks_per_sm,
+        policy = cpp(
+            "ByKeyPolicy", tiling.block_threads, tiling.items, tiling.rows, tiling.blocks_per_sm,
             self.shared_bytes,
-        )
+        )  # fmt: skip
         equal, computed = "gpualgo::SameValue", None
         if self.has_eq:
             equal = functor(op.source, (self.key, self.key), _BOOL)
             # dtype that the second function returns
             computed = Computed((self.key, self.key), _BOOL)
-        elif isinstance(source, Computed):
-            computed = source
-        types = (
-            f"gpualgo::ByKeyPolicy<{', '.join(map(str, sizes))}>",
-            f"gpualgo::Way::{self.mode}", equal, functor(op, (acc, acc), acc),
-            *map(records.cpp_name, (self.key, acc, source)),
-            "gpualgo::uint64" if self.is_wide else "gpualgo::uint32",
-            self.access.cpp, str(self.has_init).lower(),
+        return kernel_spec(
+            "by_key/kernel.cuh", "by_key_kernel", policy, f"gpualgo::Way::{self.mode}", equal,
+            fold_of(op, acc), self.key, acc, source,
+            "gpualgo::uint64" if self.is_wide else "gpualgo::uint32", self.access, self.has_init,
+            params=cpp("ByKeyParams", acc, source, len(self.written), self.access),
+            computed=computed,
         )  # fmt: skip
-        expression = f"gpualgo::by_key_kernel<{', '.join(types)}>"
-        reads, writes = len(records.field_dtypes(source)), len(self.written)
-        params = by_key_params(acc.itemsize, reads, writes, self.access.fields)
-        if op.name is not None and computed is None:
-            return Spec("by_key/kernel.cuh", expression, params)
-        return Spec("by_key/kernel.cuh", expression, params, op, (acc, acc), acc, computed)
-
-
-_CONTROL_BYTES = 256  # LookbackControl
 
 
 @planners.for_cuda.register(ByKey)
 def _(problem: ByKey, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
     reduces = problem.has_dynamic_length
     outs = targets[:-1] if reduces else targets
-    args, device = ArgMap(len(views), len(targets)), outs[0].device
+    at, device = arg_map(len(views), len(targets)), outs[0].device
     num_items = math.prod(problem.shape)
     if num_items == 0:
-        zero = [Clear(args.target(len(outs)), targets[-1].dtype.itemsize)] if reduces else []
+        zero = [Clear(at.targets[-1], targets[-1].dtype.itemsize)] if reduces else []
         return Plan(device, zero)
     source, acc = problem.source, problem.acc
     written = tuple(out.dtype for out in outs)
@@ -169,26 +147,19 @@ def _(problem: ByKey, views: Sequence[View], op: Any, targets: Sequence[View]) -
     is_wide = num_items >= NARROW_COUNTS
     num_tiles = -(-num_items // tiling.tile_items)
     tile_bytes = tagged_bytes(acc) + 8 * (1 + is_wide) * reduces
-    piece = Piece(_CONTROL_BYTES + num_tiles * tile_bytes, STATES, is_zeroed=True)
+    piece, num_words = lookback_states(num_tiles * tile_bytes)
     kind = Kind(
         problem.mode, op, problem.key, source, acc, access, tiling, written, is_wide,
         problem.has_eq, problem.has_init,
     )  # fmt: skip
-    words = max(piece.num_bytes, STATE_BYTES) - _CONTROL_BYTES
-    spec = kind.spec
-    packed = spec.parameters.pack(
-        num_items=num_items, num_tiles=num_tiles, num_words=words // 8,
-        capacity=outs[0].shape[0], output_steps=[out.strides[0] for out in outs], access=fields,
-    )  # fmt: skip
     slots = {
-        "init": START,
-        "input": [args.source(i) for i in range(len(views))],
-        "output": [args.target(i) for i in range(len(outs))],
-        "num_runs": args.target(len(outs)) if reduces else NONE, "states": args.piece(0),
+        "init": START, "input": at.sources, "output": at.targets[: len(outs)],
+        "num_runs": at.targets[-1] if reduces else NONE, "states": at.piece(0),
     }  # fmt: skip
     grid = min(num_tiles, gpu.get(device).num_sms * tiling.blocks_per_sm)
-    launch = Launch(
-        build.kernel(spec, device), grid, tiling.block_threads, packed, device, slots,
-        shared_bytes=kind.shared_bytes,
+    step = launch(
+        kind.spec, device, grid, tiling.block_threads, slots, shared_bytes=kind.shared_bytes,
+        num_items=num_items, num_tiles=num_tiles, num_words=num_words, capacity=outs[0].shape[0],
+        output_steps=[out.strides[0] for out in outs], access=fields,
     )  # fmt: skip
-    return Plan(device, [launch], [piece])
+    return Plan(device, [step], [piece])

@@ -41,8 +41,6 @@ def argmin(
         Keep the reduced axes with length one.
     out : array, optional
         Array for the result, with its shape and dtype int64, on the device of `x`.
-    stream : stream, optional
-        CUDA stream for device arrays; by default the current stream of the array's library.
 
     Returns
     -------
@@ -56,8 +54,6 @@ def argmin(
         `x` is not an array, its dtype has no order, or `axis` or `out` has a wrong type.
     ValueError
         There are no elements along the axis; `out` has another shape or shares memory with `x`.
-    numpy.exceptions.AxisError
-        The axis is out of range.
 
     Notes
     -----
@@ -66,9 +62,6 @@ def argmin(
 
     See https://github.com/gpualgo/gpualgo/blob/main/docs/extremes.md.
 
-    Examples
-    --------
-    >>> import numpy as np, gpualgo as ga
     >>> int(ga.argmin(np.array([3, 1, 2, 1])))
     1
     """
@@ -102,9 +95,6 @@ def argmax(
 
     See https://github.com/gpualgo/gpualgo/blob/main/docs/extremes.md.
 
-    Examples
-    --------
-    >>> import numpy as np, gpualgo as ga
     >>> ga.argmax(np.array([[3, 1, 4], [1, 5, 9]]), axis=1)
     array([2, 2])
     """
@@ -142,9 +132,6 @@ def minmax(
 
     See https://github.com/gpualgo/gpualgo/blob/main/docs/extremes.md.
 
-    Examples
-    --------
-    >>> import numpy as np, gpualgo as ga
     >>> low, high = ga.minmax(np.array([3, 1, 4, 1, 5]))
     >>> int(low), int(high)
     (1, 5)

@@ -40,7 +40,7 @@ def _(problem: Extremes, arrays: Sequence[Array], results: Sequence[Array], op: 
         longest = max(problem.shape)
         tasks = min(longest, max(1, x.size // _CHUNK))
     else:
-        tasks = _TASKS_PER_THREAD * threads.num_threads() if x.nbytes >= _LARGE_BYTES else 1
+        tasks = _num_tasks(x)
     functions = (_SEARCHES[name],) if name in _SEARCHES else _MIN_MAX
 
     def run(arrays: Sequence[Array], outs: Sequence[Array], _: int) -> None:
@@ -77,48 +77,34 @@ def _is_numpy_faster(x: Array, axes: tuple[int, ...]) -> bool:
     return len(axes) == x.ndim or (is_row and prod(row) * x.itemsize >= _LONG_BYTES)
 
 
+def _num_tasks(x: Array) -> int:
+    return _TASKS_PER_THREAD * threads.num_threads() if x.nbytes >= _LARGE_BYTES else 1
+
+
 def _search_all(name: str, x: Array, outs: Sequence[Array]) -> None:
     flat = x.reshape(-1) if name in _SEARCHES else x.ravel(order="K")  # copies if needed
-    tasks = _TASKS_PER_THREAD * threads.num_threads() if flat.nbytes >= _LARGE_BYTES else 1
+    tasks, functions = _num_tasks(flat), (_SEARCHES[name],) if name in _SEARCHES else _MIN_MAX
     if tasks == 1:
-        functions = (_SEARCHES[name],) if name in _SEARCHES else _MIN_MAX
         with np.errstate(invalid="ignore"):
             for out, function in zip(outs, functions, strict=True):
                 out[...] = function(flat)
     elif name in _SEARCHES:
-        _write_first(_SEARCHES[name], flat, outs[0], tasks)
+        found = np.array(reduction.of_pieces(flat, tasks, functions[0]))
+        found += [flat.size * i // tasks for i in range(tasks)]
+        outs[0][...] = found[functions[0](flat[found])]
     else:
-        _write_min_max(flat, outs, tasks)
+        parts = zip(*reduction.of_pieces(flat, tasks, _ends_in_chunks), strict=True)
+        with np.errstate(invalid="ignore"):
+            for out, function, values in zip(outs, functions, parts, strict=True):
+                out[...] = function(np.array(values, flat.dtype))
 
 
-def _write_first(search: Callable[..., Any], flat: Array, out: Array, tasks: int) -> None:
-    indices = np.empty(tasks, np.int64)
-
-    def look(first: int, last: int) -> None:
-        for task in range(first, last):
-            start, end = (flat.size * i // tasks for i in (task, task + 1))
-            indices[task] = start + search(flat[start:end])
-
-    threads.run(look, tasks, flat.nbytes)
-    out[...] = indices[search(flat[indices])]
-
-
-def _write_min_max(flat: Array, outs: Sequence[Array], tasks: int) -> None:
-    both = [np.empty(tasks, flat.dtype) for _ in outs]
-
-    def fold(first: int, last: int) -> None:
-        for task in range(first, last):
-            start, end = (flat.size * i // tasks for i in (task, task + 1))
-            pieces = [flat[i : min(i + _CHUNK, end)] for i in range(start, end, _CHUNK)]
-            # the second function reads from L2
-            pairs = [[reduce(piece) for reduce in _MIN_MAX] for piece in pieces]
-            for part, reduce, values in zip(both, _MIN_MAX, zip(*pairs, strict=True), strict=True):
-                part[task] = reduce(np.array(values, flat.dtype))
-
-    threads.run(_without_warnings(fold), tasks, flat.nbytes)
-    with np.errstate(invalid="ignore"):
-        for out, part, reduce in zip(outs, both, _MIN_MAX, strict=True):
-            out[...] = reduce(part)
+def _ends_in_chunks(x: Array) -> list[Any]:
+    """Return the ends of an array that is read once: the second function reads from L2."""
+    chunks = [x[i : i + _CHUNK] for i in range(0, x.size, _CHUNK)]
+    pairs = [[function(chunk) for function in _MIN_MAX] for chunk in chunks]
+    both = zip(_MIN_MAX, zip(*pairs, strict=True), strict=True)
+    return [function(np.array(values, x.dtype)) for function, values in both]
 
 
 def _search_axes(name: str, x: Array, outs: Sequence[Array], axes: tuple[int, ...]) -> None:
@@ -132,23 +118,15 @@ def _search_axes(name: str, x: Array, outs: Sequence[Array], axes: tuple[int, ..
         share = slice(first * length // tasks, last * length // tasks)
         piece = x[(slice(None),) * axis + (share,)]
         where = (slice(None),) * longest + (share,)
-        if name in _SEARCHES:
-            outs[0][where] = _SEARCHES[name](piece, axis=axes[0] if len(axes) == 1 else None)
-            return
-        for out, reduce in zip(outs, _MIN_MAX, strict=True):
-            out[where] = reduce(piece, axis=axes)
+        with np.errstate(invalid="ignore"):  # the error state is per thread
+            if name in _SEARCHES:
+                only = axes[0] if len(axes) == 1 else None
+                outs[0][where] = _SEARCHES[name](piece, axis=only)
+                return
+            for out, reduce in zip(outs, _MIN_MAX, strict=True):
+                out[where] = reduce(piece, axis=axes)
 
-    threads.run(_without_warnings(body), tasks, x.nbytes)
-
-
-def _without_warnings(body: Callable[[int, int], None]) -> Callable[[int, int], None]:
-    """Return `body` without NumPy's warnings for NaN; the error state is per thread."""
-
-    def run(first: int, last: int) -> None:
-        with np.errstate(invalid="ignore"):
-            body(first, last)
-
-    return run
+    threads.run(body, tasks, x.nbytes)
 
 
 _SEARCHES: dict[str, Callable[..., Any]] = {"arg_minimum": np.argmin, "arg_maximum": np.argmax}

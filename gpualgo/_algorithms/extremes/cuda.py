@@ -13,7 +13,7 @@ from gpualgo._algorithms.reduce import cuda as reduction
 from gpualgo._arrays.view import View, dense_view
 from gpualgo._base import records
 from gpualgo._base.strides import dense_strides, without_axes
-from gpualgo._cuda.plan import KEPT, NONE, ArgMap, Piece, Plan
+from gpualgo._cuda.plan import KEPT, NONE, Piece, Plan, arg_map
 from gpualgo._operators.operator import builtin
 from gpualgo._pipeline import host_whole, planners
 from gpualgo._pipeline.host_whole import Index
@@ -24,9 +24,7 @@ _PAIR = ("0", "1")
 
 @planners.for_cuda.register(Extremes)
 def _(problem: Extremes, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
-    axes, args = problem.axes, ArgMap(len(views), len(targets))
-    in_slots = [args.source(i) for i in range(len(views))]
-    out_slots = [args.target(i) for i in range(len(targets))]
+    axes, at = problem.axes, arg_map(len(views), len(targets))
     strides = [without_axes(target.strides, axes, len(problem.shape)) for target in targets]
     pieces: tuple[Piece, ...] = ()
     source: records.Element
@@ -38,14 +36,13 @@ def _(problem: Extremes, views: Sequence[View], op: Any, targets: Sequence[View]
         source = records.record(_PAIR, (view.dtype, second))
         acc = records.record(_PAIR, (view.dtype, targets[-1].dtype))
         views = [view, _index_view(view, axes) if problem.has_index else view]
-        in_slots.append(NONE if problem.has_index else in_slots[0])
+        at = at._replace(sources=[*at.sources, NONE if problem.has_index else at.sources[0]])
     if problem.has_index:  # the extreme elements themselves go to temporary storage
         size = records.field_dtypes(acc)[0].itemsize
         pieces = (Piece(math.prod(problem.shape) * size, KEPT),)
-        out_slots = [args.piece(0), *out_slots]
+        at = at._replace(targets=[at.piece(0), *at.targets], first_piece=at.piece(1))
         strides = [dense_strides(problem.shape, size), *strides]
-    fields = reduction.FieldSlots(args, in_slots, out_slots, pieces)
-    return reduction.plan_of(views, op, axes, source, acc, strides, fields)
+    return reduction.plan_of(views, op, axes, source, acc, strides, at, pieces)
 
 
 def _index_view(view: View, axes: tuple[int, ...]) -> View:

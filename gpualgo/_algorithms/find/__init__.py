@@ -143,8 +143,6 @@ def find(
         The axis to search along; None takes all elements in C order.
     out : array, optional
         Array for the result, with its shape and dtype int64, on the device of `x`.
-    stream : stream, optional
-        CUDA stream for device arrays; by default the current stream of the array's library.
 
     Returns
     -------
@@ -159,10 +157,6 @@ def find(
         another dtype.
     ValueError
         The shapes of `x` and an array of bool differ; `out` has another shape or shares memory.
-    numpy.exceptions.AxisError
-        The axis is out of range.
-    CompileError
-        numba cannot compile `predicate`.
 
     Notes
     -----
@@ -171,9 +165,6 @@ def find(
 
     See https://github.com/gpualgo/gpualgo/blob/main/docs/find.md.
 
-    Examples
-    --------
-    >>> import numpy as np, gpualgo as ga
     >>> int(ga.find(np.array([1, 5, 7, 5]), lambda a: a > 4))
     1
     >>> ga.find(np.array([[1, 5], [2, 3]]), lambda a: a > 4, axis=1)
@@ -218,9 +209,6 @@ def count(
 
     See https://github.com/gpualgo/gpualgo/blob/main/docs/find.md.
 
-    Examples
-    --------
-    >>> import numpy as np, gpualgo as ga
     >>> int(ga.count(np.array([1, 5, 7, 5]), lambda a: a > 4))
     3
     """

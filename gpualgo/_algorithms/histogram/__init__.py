@@ -89,8 +89,6 @@ def histogram(
         default that of `out`, else that of float or complex weights, else int64 (unsigned: uint64).
     out : array, optional
         Array for the result, with its shape and dtype, on the device of `x`.
-    stream : stream, optional
-        CUDA stream for device arrays; by default the current stream of the array's library.
 
     Returns
     -------
@@ -127,9 +125,6 @@ def histogram(
 
     See https://github.com/gpualgo/gpualgo/blob/main/docs/histogram.md.
 
-    Examples
-    --------
-    >>> import numpy as np, gpualgo as ga
     >>> ga.histogram(np.array([1, 2, 1, 4, 9], np.uint8), 4, (0, 4))
     array([0, 2, 1, 1])
     >>> ga.histogram(np.array([0.5, 2.0, 3.5, np.nan]), [0, 1, 2, 10])

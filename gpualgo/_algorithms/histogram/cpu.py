@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from math import prod
 from typing import Any, NamedTuple
@@ -15,9 +15,9 @@ from gpualgo._algorithms.histogram.cpu_bins import Finder, finder_for, stage
 from gpualgo._algorithms.histogram.problem import Histogram
 from gpualgo._base import records, threads
 from gpualgo._cpu.image import Loaded
-from gpualgo._cpu.kernels import compute_code, get_entry, get_kernel
+from gpualgo._cpu.kernels import compute_code, get_entry, get_kernel, named
 from gpualgo._cpu.launch import Launch
-from gpualgo._cpu.layout import ScratchLayout, field_arguments, is_dense, merge, table
+from gpualgo._cpu.layout import ScratchLayout, field_arguments, merge, table
 from gpualgo._cpu.memory import address
 from gpualgo._cpu.plan import START, Plan, bytes_of, compiled
 from gpualgo._operators.operator import Operator
@@ -52,28 +52,10 @@ class Sink(NamedTuple):
 
     def functions(self) -> tuple[int, int]:
         """Return the addresses of the functions that add a run and that write tables."""
-        weight, parts, number = self.weight, self.parts, self.number
-
-        def adding() -> Callable[..., None]:
-            from gpualgo._algorithms.histogram import cpu_kernels
-            from gpualgo._cpu.packing import storage
-
-            if weight is None:
-                return cpu_kernels.add_ones()
-            return cpu_kernels.add_weights(storage(weight), parts)
-
-        def flushing() -> Callable[..., None]:
-            from gpualgo._algorithms.histogram import cpu_kernels
-            from gpualgo._cpu.packing import storage
-
-            return cpu_kernels.flush(
-                storage(number), storage(_DOUBLE if number.kind == "f" else _COUNT)
-            )
-
-        return (
-            get_entry(("histogram", "add", weight, parts), adding),
-            get_entry(("histogram", "flush", number), flushing),
-        )
+        add = named("histogram", "add_ones")
+        if self.weight is not None:
+            add = named("histogram", "add_weights", self.weight, self.parts)
+        return get_entry(*add), get_entry(*named("histogram", "flush", self.number))
 
 
 def _sink(sums: Dtype | None) -> Sink:
@@ -298,8 +280,7 @@ def _job(arrays: Sequence[Array], work: _Work, group: int, out: Array) -> _Job:
     room.take(2 * at.SLOT_BYTES)
     for k, (x, dtype) in enumerate(zip(arrays, work.dtypes(arrays), strict=True)):
         dims = [(dim[0], dim[1 + k]) for dim in inner]
-        is_direct = is_dense(dims, 0, x.itemsize)
-        of_x = field_arguments(0, x.dtype, dtype, is_direct, at.MOST, room)
+        of_x = field_arguments(x.dtype, dtype, dims, 0, x.size, at.MOST, room)
         strides = [*(dim[1 + k] for dim in outer), *(dim[1] for dim in dims)]
         fields.append([*of_x, address(x) - work.starts[k], *strides])
     addresses = room.take(8 * max(len(arrays), len(work.finders)))
@@ -322,7 +303,7 @@ def _job(arrays: Sequence[Array], work: _Work, group: int, out: Array) -> _Job:
     ]
     first, step = sum(map(len, head)), len(fields[0])
     launch = Launch(
-        get_kernel(("histogram",), _kernel), table(*head, *fields),
+        get_kernel(*named("histogram", "histogram_kernel")), table(*head, *fields),
         (at.INIT, *(first + START + step * k for k in range(len(arrays))), at.TARGET),
         room.size, shares * (rows // group), bytes_of(arrays) + 8 * out.size,
         (work, places),
@@ -330,9 +311,3 @@ def _job(arrays: Sequence[Array], work: _Work, group: int, out: Array) -> _Job:
     is_whole = shares == 1 and out.dtype.itemsize == sink.total.itemsize
     is_direct = is_whole and out.flags.c_contiguous
     return _Job(launch, (shares, *out.shape), sink.total, is_direct)
-
-
-def _kernel() -> Callable[..., None]:
-    from gpualgo._algorithms.histogram import cpu_kernels
-
-    return cpu_kernels.kernel()

@@ -10,7 +10,7 @@ import numpy as np
 from gpualgo._algorithms.histogram.bins import UNMADE, Bins
 from gpualgo._algorithms.histogram.problem import UPPER
 from gpualgo._base import dtypes
-from gpualgo._cpu.kernels import get_entry
+from gpualgo._cpu.kernels import get_entry, named
 from gpualgo._cpu.memory import address
 from gpualgo._pipeline.problem import Array, Problem
 
@@ -68,13 +68,7 @@ def _finder(bins: Bins, is_few: bool) -> Finder | None:
 
 
 def stage(name: str, dtype: np.dtype[Any], *options: bool) -> int:
-    def generate() -> Any:
-        from gpualgo._algorithms.histogram import cpu_kernels
-        from gpualgo._cpu.packing import storage
-
-        return getattr(cpu_kernels, name)(storage(dtype), *options)
-
-    return get_entry(("histogram", name, dtype, options), generate)
+    return get_entry(*named("histogram", name, dtype, *options))
 
 
 def _is_exact_in_float64(dtype: np.dtype[Any], bins: Bins) -> bool:

@@ -10,84 +10,29 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numba
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic
 
 from gpualgo._algorithms.histogram import problem as at
-from gpualgo._cpu.packing import call, dense_address, load, offset, pointer_to, store
+from gpualgo._cpu.packing import (
+    call,
+    dense_address,
+    inline,
+    instruction,
+    load,
+    offset,
+    pointer_to,
+    storage,
+    store,
+)
 from gpualgo._cpu.plan import LEAF, START
 
-_OPTIONS = {"nogil": True, "error_model": "numpy"}
-_words = pointer_to(types.intp)
-_slots = pointer_to(types.int32)
+_words, _slots, _counts = map(pointer_to, (types.intp, types.int32, types.uint32))
+_ONE = np.uint32(1)
 
 
-def kernel() -> Callable[..., None]:
-    """Return the kernel that processes tasks: a share of the samples of a group of rows.
-
-    Scratch memory holds slots, buffers of fields, computed samples and at TABLES the group's
-    tables, which start at zero and are written to the target at the end. The rows of a group are
-    interleaved sample by sample.
-    """
-    combine = numba.njit(**_OPTIONS)(_combine)
-    place = numba.njit(**_OPTIONS)(_place)
-    clear = numba.njit(**_OPTIONS)(_clear)
-
-    def run(table: int, scratch: int, first: int, last: int) -> None:
-        p = _words(table)
-        dims, groups, split = load(p, at.DIMS), load(p, at.GROUPS), load(p, at.SPLIT)
-        outer, inner, reads = load(p, at.OUTER), load(p, at.INNER), load(p, at.READS)
-        addresses, computed = scratch + load(p, at.ADDRESSES), scratch + load(p, at.COMPUTED)
-        tables, dim_slots = scratch + load(p, at.TABLES), scratch + at.SLOT_BYTES
-        rows, copies, slots = load(p, at.ROWS), load(p, at.COPIES), load(p, at.SLOTS)
-        bins, stages = load(p, at.BINS_OF_SLOTS), table + 8 * at.TAIL
-        outer_at = stages + 8 * at.STAGE_SIZE * dims
-        inner_at = outer_at + 8 * outer
-        fields = inner_at + 8 * inner
-        for task in range(first, last):
-            part = task // groups
-            group = task - part * groups
-            clear(tables, load(p, at.TABLES_SIZE))
-            end = min(load(p, at.LENGTH), (part + 1) * split)
-            for begin in range(part * split, end, load(p, at.STEP)):
-                count = min(load(p, at.STEP), end - begin)
-                weights = num_bins = 0
-                for k in range(reads):
-                    field = fields + 8 * k * (LEAF + 1 + outer + inner)
-                    strides = field + 8 * (LEAF + 1)
-                    base = load(_words(field), START) + load(_words(field), LEAF)
-                    base += offset(group, outer, outer_at, strides)
-                    strides += 8 * outer
-                    weights = dense_address(
-                        field, scratch, base, begin, count, inner, inner_at, strides
-                    )
-                    store(_words(addresses), k, weights)
-                if load(p, at.COMPUTE):
-                    call(load(p, at.COMPUTE), (addresses, computed, count))
-                for k in range(dims):
-                    q = _words(stages + 8 * at.STAGE_SIZE * k)
-                    base, target = load(_words(addresses), k), scratch if k == 0 else dim_slots
-                    call(load(q, at.STAGE), (load(q, at.STAGE_TABLE), base, target, count))
-                    if k == 0:
-                        num_bins = load(q, at.STAGE_BINS)
-                    else:
-                        num_bins = combine(
-                            scratch, dim_slots, num_bins, load(q, at.STAGE_BINS), count
-                        )
-                if load(p, at.PLACES):
-                    place(scratch, load(p, at.PLACES), count)
-                call(load(p, at.ADD), (tables, scratch, weights, count))
-            target = load(p, at.TARGET) + task * load(p, at.TASK_BYTES)
-            call(
-                load(p, at.FLUSH), (tables, target, bins, rows, copies, slots, load(p, at.NUM_SUMS))
-            )
-
-    return run
-
-
+@inline
 def _combine(slots: int, dim_slots: int, num_bins: int, bins: int, count: int) -> int:
     """Combine slots with those of one more dimension; the greatest slot means not counted."""
     last, width = types.int32(num_bins), types.int32(bins)
@@ -99,37 +44,86 @@ def _combine(slots: int, dim_slots: int, num_bins: int, bins: int, count: int) -
     return num_bins * bins
 
 
+@inline
 def _place(slots: int, places: int, count: int) -> None:
     """Add to each slot where the table begins that counts the sample."""
     for i in range(count):
         store(_slots(slots), i, load(_slots(slots), i) + load(_slots(places), i))
 
 
+@inline
 def _clear(tables: int, count: int) -> None:
     for i in range(count):
         store(_words(tables), i, 0)
+
+
+def histogram_kernel(table: int, scratch: int, first: int, last: int) -> None:
+    """Process tasks: shares of the samples of a group of rows.
+
+    Scratch memory holds slots, buffers of fields, computed samples and at TABLES the group's
+    tables, which start at zero and are written to the target at the end. The rows of a group are
+    interleaved sample by sample.
+    """
+    p = _words(table)
+    dims, groups, split = load(p, at.DIMS), load(p, at.GROUPS), load(p, at.SPLIT)
+    outer, inner, reads = load(p, at.OUTER), load(p, at.INNER), load(p, at.READS)
+    addresses, computed = scratch + load(p, at.ADDRESSES), scratch + load(p, at.COMPUTED)
+    tables, dim_slots = scratch + load(p, at.TABLES), scratch + at.SLOT_BYTES
+    rows, copies, slots = load(p, at.ROWS), load(p, at.COPIES), load(p, at.SLOTS)
+    bins, stages = load(p, at.BINS_OF_SLOTS), table + 8 * at.TAIL
+    outer_at = stages + 8 * at.STAGE_SIZE * dims
+    inner_at = outer_at + 8 * outer
+    fields = inner_at + 8 * inner
+    for task in range(first, last):
+        part = task // groups
+        group = task - part * groups
+        _clear(tables, load(p, at.TABLES_SIZE))
+        end = min(load(p, at.LENGTH), (part + 1) * split)
+        for begin in range(part * split, end, load(p, at.STEP)):
+            count = min(load(p, at.STEP), end - begin)
+            weights = num_bins = 0
+            for k in range(reads):
+                field = fields + 8 * k * (LEAF + 1 + outer + inner)
+                strides = field + 8 * (LEAF + 1)
+                base = load(_words(field), START) + load(_words(field), LEAF)
+                base += offset(group, outer, outer_at, strides)
+                strides += 8 * outer
+                weights = dense_address(
+                    field, scratch, base, begin, count, inner, inner_at, strides
+                )
+                store(_words(addresses), k, weights)
+            if load(p, at.COMPUTE):
+                call(load(p, at.COMPUTE), (addresses, computed, count))
+            for k in range(dims):
+                q = _words(stages + 8 * at.STAGE_SIZE * k)
+                base, target = load(_words(addresses), k), scratch if k == 0 else dim_slots
+                call(load(q, at.STAGE), (load(q, at.STAGE_TABLE), base, target, count))
+                if k == 0:
+                    num_bins = load(q, at.STAGE_BINS)
+                else:
+                    num_bins = _combine(scratch, dim_slots, num_bins, load(q, at.STAGE_BINS), count)
+            if load(p, at.PLACES):
+                _place(scratch, load(p, at.PLACES), count)
+            call(load(p, at.ADD), (tables, scratch, weights, count))
+        target = load(p, at.TARGET) + task * load(p, at.TASK_BYTES)
+        call(load(p, at.FLUSH), (tables, target, bins, rows, copies, slots, load(p, at.NUM_SUMS)))
 
 
 # --- Sinks: functions that add a run to tables, and write tables to the target. A row's table has
 # `slots` numbers, of which the target gets the first `count`.
 
 
-def add_ones() -> Callable[..., None]:
-    """Return the function that counts each slot in its table: its row's, one of several copies."""
-    as_counts, one = pointer_to(types.uint32), types.uint32(1)
-
-    def add(tables: int, slots: int, weights: int, count: int) -> None:
-        for i in range(count):
-            j = types.intp(load(_slots(slots), i))
-            store(as_counts(tables), j, load(as_counts(tables), j) + one)
-
-    return add
+def add_ones(tables: int, slots: int, weights: int, count: int) -> None:
+    """Count each slot in its table: its row's, one of several copies."""
+    for i in range(count):
+        j = types.intp(load(_slots(slots), i))
+        store(_counts(tables), j, load(_counts(tables), j) + _ONE)
 
 
-def add_weights(element: Any, parts: int) -> Callable[..., None]:
+def add_weights(dtype: np.dtype[Any], parts: int) -> Callable[..., None]:
     """Return the function that adds 64-bit integers, which wrap, or floats in `parts`."""
-    wide = types.int64 if isinstance(element, types.Integer) else types.float64
-    as_sums, as_x = pointer_to(wide), pointer_to(element)
+    wide = types.int64 if dtype.kind in "iu" else types.float64
+    as_sums, as_x = pointer_to(wide), pointer_to(storage(dtype))
 
     def add(tables: int, slots: int, weights: int, count: int) -> None:
         for i in range(count):
@@ -141,13 +135,13 @@ def add_weights(element: Any, parts: int) -> Callable[..., None]:
     return add
 
 
-def flush(element: Any, wide: Any) -> Callable[..., None]:
+def flush(number: np.dtype[Any]) -> Callable[..., None]:
     """Return the function that writes the sums of the copies of each row's table.
 
     `bins`: 0, or the bins of the slots, of which only those below `count` are written.
     """
-    as_numbers, as_target = pointer_to(element), pointer_to(wide)
-    size = element.bitwidth // 8
+    wide = types.float64 if number.kind == "f" else types.int64
+    as_numbers, as_target, size = pointer_to(storage(number)), pointer_to(wide), number.itemsize
 
     def write(
         tables: int, target: int, bins: int, rows: int, copies: int, slots: int, count: int
@@ -179,9 +173,9 @@ def flush(element: Any, wide: Any) -> Callable[..., None]:
 _doubles = pointer_to(types.float64)
 
 
-def by_value(element: Any) -> Callable[..., None]:
+def by_value(dtype: np.dtype[Any]) -> Callable[..., None]:
     """Return the stage whose slots are the samples' own bit patterns."""
-    as_x = pointer_to(element)
+    as_x = pointer_to(storage(dtype))
 
     def find(table: int, samples: int, slots: int, count: int) -> None:
         for i in range(count):
@@ -190,9 +184,9 @@ def by_value(element: Any) -> Callable[..., None]:
     return find
 
 
-def by_pattern(element: Any) -> Callable[..., None]:
+def by_pattern(dtype: np.dtype[Any]) -> Callable[..., None]:
     """Return the stage that looks up the slot of each bit pattern in a table."""
-    as_x = pointer_to(element)
+    as_x = pointer_to(storage(dtype))
 
     def find(table: int, samples: int, slots: int, count: int) -> None:
         for i in range(count):
@@ -202,14 +196,14 @@ def by_pattern(element: Any) -> Callable[..., None]:
     return find
 
 
-def even(element: Any, narrow_sum: bool, narrow_edge: bool) -> Callable[..., None]:
+def even(dtype: np.dtype[Any], narrow_sum: bool, narrow_edge: bool) -> Callable[..., None]:
     """Return the stage for even bins: an approximate bin, corrected by its two edges.
 
     Both edges are computed for every sample, as bins.py describes: without a branch LLVM vectorises
     the loop, and samples on edges take no longer than others. `narrow_sum` rounds the edges'
     product and sum to float32, `narrow_edge` the edges themselves.
     """
-    as_x = pointer_to(element)
+    as_x = pointer_to(storage(dtype))
     f4, f8 = types.float32, types.float64
 
     def find(table: int, samples: int, slots: int, count: int) -> None:
@@ -236,24 +230,19 @@ def even(element: Any, narrow_sum: bool, narrow_edge: bool) -> Callable[..., Non
     return find
 
 
-def _bits_of(_typing: Any, value: Any) -> Any:
-    def generate(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-        return builder.bitcast(args[0], ir.IntType(64))
-
-    return types.int64(types.float64), generate
+@instruction(types.int64, types.float64)
+def _bits(_context: Any, builder: Any, value: Any) -> Any:
+    return builder.bitcast(value, ir.IntType(64))
 
 
-_bits = intrinsic(_bits_of)
-
-
-def search(element: Any, by_bits: bool) -> Callable[..., None]:
+def search(dtype: np.dtype[Any], by_bits: bool) -> Callable[..., None]:
     """Return the stage that searches the thresholds of any bins without branches on samples.
 
     A sample's cell, of equal width in its value or (by_bits) in the bits of its float64, gives the
     greatest bin that may start before the cell; LEVELS halving steps find the bin from there.
     VALUES are the thresholds, padded with maximum values so that no step leaves the table.
     """
-    as_x = pointer_to(element)
+    as_x = pointer_to(storage(dtype))
 
     def find(table: int, samples: int, slots: int, count: int) -> None:
         p, q = _doubles(table), _words(table)

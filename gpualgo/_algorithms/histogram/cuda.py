@@ -15,13 +15,12 @@ from gpualgo._algorithms.histogram import cuda_bins, tuning
 from gpualgo._algorithms.histogram.cuda_bins import DeviceBins
 from gpualgo._algorithms.histogram.problem import Histogram, accumulator
 from gpualgo._arrays.view import NumPy, View, dense_view
-from gpualgo._base import dtypes, records
+from gpualgo._base import records
 from gpualgo._base.strides import Dims, dense_strides, merge, order_of
-from gpualgo._cuda import build, templates
 from gpualgo._cuda.build import Spec
-from gpualgo._cuda.parameters import Kind
-from gpualgo._cuda.plan import NONE, TICKETS, ArgMap, Clear, Launch, Piece, Plan
-from gpualgo._cuda.templates import START, VECTOR_BYTES, Access, functor
+from gpualgo._cuda.headers import Cpp, cpp
+from gpualgo._cuda.plan import NONE, TICKETS, ArgMap, Clear, Launch, Piece, Plan, arg_map
+from gpualgo._cuda.templates import START, VECTOR_BYTES, fold_of, kernel_spec, launch
 from gpualgo._driver import device as gpu
 from gpualgo._driver import driver
 from gpualgo._operators.operator import Operator, builtin
@@ -76,7 +75,7 @@ class Case:
     dtypes: tuple[np.dtype[Any], ...]  # of the arrays
     # Of samples that may be several numbers:
     element: records.Element
-    access: Access
+    access: Cpp
     items: int  # samples per load of dense rows; 0: rows have gaps
 
     @property
@@ -118,19 +117,11 @@ class Case:
             "access": {} if self.items else {"items": self.samples},
         }  # fmt: skip
 
-    def spec(
-        self, header: str, name: str, policy: str, types: Sequence[str], params: str,
-        **own: Kind,
-    ) -> Spec:  # fmt: skip
-        fields = cuda_bins.rows_params(
-            params, len(self.inputs), self.bins.fields, self.access.fields, **own
-        )
+    def spec(self, header: str, name: str, policy: Cpp, *types: Any) -> Spec:
+        """Return a kernel that reads samples of several numbers."""
         sample = records.register_dtype(self.element)
-        op = functor(self.op, (sample, sample), sample)
-        arguments = ", ".join((policy, op, records.cpp_name(self.element), *types))
-        expression = f"gpualgo::{name}<{arguments}>"
-        header = f"histogram/{header}"
-        return templates.spec_of(header, expression, fields, self.op, sample, self.element)
+        functions = fold_of(self.op, sample), self.element
+        return kernel_spec(f"histogram/{header}", name, policy, *functions, *types)
 
 
 def _joint_bins(problem: Histogram, machine: tuning.Machine) -> DeviceBins:
@@ -156,11 +147,9 @@ def _joint_bins(problem: Histogram, machine: tuning.Machine) -> DeviceBins:
             "shared_words": words[:-1],
         }  # fmt: skip
 
-    kinds = ", ".join(part.cpp for part in parts)
     return DeviceBins(
-        f"gpualgo::JointBins<gpualgo::Tuple<{kinds}>>",
-        cuda_bins.bins_params([part.fields for part in parts]), values, table, 4 * words[-1],
-        problem.num_bins, any(part.is_search for part in parts),
+        cpp("JointBins", cpp("Tuple", *(part.type for part in parts))), values, table,
+        4 * words[-1], problem.num_bins, any(part.is_search for part in parts),
     )  # fmt: skip
 
 
@@ -175,7 +164,7 @@ def case_of(problem: Histogram, views: Sequence[View], op: Operator | None, targ
 
     If there is an op, its source computes the samples from the views.
     """
-    shape, slots, device = views[0].shape, ArgMap(len(views), 1), views[0].device
+    shape, slots, device = views[0].shape, arg_map(len(views), 1), views[0].device
     machine = machine_of(device)
     if op is not None and op.key.numbers:  # captured numbers take shared memory
         free_bytes = machine.shared_bytes - tuning.NUMBERS_BYTES
@@ -213,7 +202,7 @@ def case_of(problem: Histogram, views: Sequence[View], op: Operator | None, targ
     table = table_of(problem, bins.table)
     return Case(
         problem, _NONE if op is None else op, device, machine, slots,
-        tuple((slots.source(i), start) for i, start in enumerate(starts)), samples, kept,
+        tuple(zip(slots.sources, starts, strict=True)), samples, kept,
         places, cells, bins, bins.values(0 if table is None else table.address), table,
         tuple(view.dtype for view in views), element, access, items,
     )  # fmt: skip
@@ -222,7 +211,7 @@ def case_of(problem: Histogram, views: Sequence[View], op: Operator | None, targ
 def _access(
     views: Sequence[View], types: Sequence[np.dtype[Any]], limit: int | None, starts: Sequence[int],
     samples: Dims, kept: Dims,
-) -> tuple[Access, int]:  # fmt: skip
+) -> tuple[Cpp, int]:  # fmt: skip
     """Return the access to the samples of a row, and `items`, at most `limit`."""
     sizes = [*map(records.step_of, types)]  # one byte for each computed position
     strides = samples[-1][1] if samples else tuple(sizes)
@@ -242,25 +231,14 @@ def _access(
             zip(views, starts, steps, sizes, types, strict=True)
         )
     )
-    cpp = f"gpualgo::FlatItems<{str(is_aligned).lower()}, {repeated}>"
-    return Access(cpp, cuda_bins.FLAT_PARAMS), items
+    return cpp("FlatItems", is_aligned, repeated), items
 
 
-def _strided(leaves: int) -> Access:
-    return Access(f"gpualgo::StridedItems<{leaves}>", cuda_bins.joint_strided_params(leaves))
+def _strided(leaves: int) -> Cpp:
+    return cpp("StridedItems", leaves)
 
 
 # --- Plans.
-
-
-class _AfterFirstPiece(ArgMap):
-    """Indices of a plan whose target is the first piece of the larger plan."""
-
-    def target(self, i: int) -> int:
-        return super().piece(0)
-
-    def piece(self, i: int) -> int:
-        return super().piece(i + 1)
 
 
 @planners.for_cuda.register(Histogram)
@@ -276,7 +254,8 @@ def _(
     # Counts into the first piece, which are multiplied by the weight.
     counts = dense_view(1 << 44, target.shape, COUNT, case.device)
     places, cells = _cut(counts, len(target.shape) - len(problem.bins))
-    apart = replace(case, at=_AfterFirstPiece(*case.at), places=places, cells=cells)
+    at = case.at._replace(targets=[case.at.piece(0)], first_piece=case.at.piece(1))
+    apart = replace(case, at=at, places=places, cells=cells)
     plan = _counted(apart, counts)
     write = write_launch(case, COUNT, case.at.piece(0), are_counts=True)
     pieces = [Piece(COUNT.itemsize * math.prod(target.shape)), *plan.pieces]
@@ -295,20 +274,18 @@ def _small(case: Case, target: View) -> Plan | None:
     if tiling is None:
         return None
     spec = tuning.small_spec(dtype, bins, tiling)
-    packed = spec.parameters.pack(
-        bin_stride=target.strides[-1], num_items=problem.num_samples, num_slots=tiling.num_slots,
-        num_bins=problem.num_bins, output_bytes=problem.dtype.itemsize, bins=case.values,
-    )  # fmt: skip
     pieces: tuple[Piece, ...] = ()
     if tiling.joint_bytes:
         pieces = (Piece(tiling.joint_bytes, TICKETS, is_zeroed=True),)
-    launch = Launch(
-        build.kernel(spec, device), tiling.num_blocks, tiling.policy.block_threads, packed, device,
-        takes={"input": case.inputs[0], "output": case.at.target(0),
-               "words": case.at.piece(0) if pieces else NONE},
+    step = launch(
+        spec, device, tiling.num_blocks, tiling.policy.block_threads,
+        {"input": case.inputs[0], "output": case.at.targets[0],
+         "words": case.at.piece(0) if pieces else NONE},
         shared_bytes=tiling.shared_bytes(bins),
+        bin_stride=target.strides[-1], num_items=problem.num_samples, num_slots=tiling.num_slots,
+        num_bins=problem.num_bins, output_bytes=problem.dtype.itemsize, bins=case.values,
     )  # fmt: skip
-    return Plan(device, [launch], pieces, case.table)
+    return Plan(device, [step], pieces, case.table)
 
 
 def _counted(case: Case, target: View) -> Plan:
@@ -316,14 +293,14 @@ def _counted(case: Case, target: View) -> Plan:
     tiling, spec, own = (_joint_tiling if problem.is_joint else _tiling)(case)
     joint = _join(problem, tiling, case.num_places, target, case.at)
     size = target.dtype.itemsize
-    common = {
+    common: dict[str, Any] = {
         "counter_bytes": size if joint.result == _ADD_TO_ROWS else _COUNTER_BYTES,
         "result": joint.result, "num_bins": problem.num_bins, "output_bytes": size,
         "table": {"num_slots": tiling.channels * bins.table_bins, "replicas": tiling.replicas,
                   "words": tiling.words},
     }  # fmt: skip
     takes: dict[str, Any] = {
-        "input": case.inputs, "output": case.at.target(0), "counters": joint.counters,
+        "input": case.inputs, "output": case.at.targets[0], "counters": joint.counters,
         "tickets": joint.tickets,
     }  # fmt: skip
     if not problem.is_joint:
@@ -332,12 +309,11 @@ def _counted(case: Case, target: View) -> Plan:
         }  # fmt: skip
         common = {"common": common}
         takes = {"common": {**takes, "input": case.inputs[0]}}
-    launch = Launch(
-        build.kernel(spec, case.device), tiling.num_blocks, tiling.policy.block_threads,
-        spec.parameters.pack(bins=case.values, **common, **own), case.device, takes=takes,
-        shared_bytes=tiling.shared_bytes(bins),
+    step = launch(
+        spec, case.device, tiling.num_blocks, tiling.policy.block_threads, takes,
+        shared_bytes=tiling.shared_bytes(bins), bins=case.values, **common, **own,
     )  # fmt: skip
-    return Plan(case.device, [*joint.clears, launch], joint.pieces, case.table)
+    return Plan(case.device, [*joint.clears, step], joint.pieces, case.table)
 
 
 def _joint_tiling(case: Case) -> tuple[tuning.Tiling, Spec, dict[str, Any]]:
@@ -348,8 +324,7 @@ def _joint_tiling(case: Case) -> tuple[tuning.Tiling, Spec, dict[str, Any]]:
     )  # fmt: skip
     spec = case.spec(
         "joint_count.cuh", "histogram_joint_kernel", tiling.policy.cpp(case.machine.capability),
-        (case.bins.cpp, tiling.table, case.access.cpp),
-        "JointHistogram", **cuda_bins.COUNTED,
+        case.bins.type, tiling.table, case.access,
     )  # fmt: skip
     rows = case.rows(channels, tiling.parts, 0, case.num_places)
     return tiling, spec, {"places": case.places, "cells": case.cells, "rows": rows}
@@ -393,7 +368,7 @@ def _join(
     fits = fits and tiling.num_rows * 4 <= _TICKETS_BYTES
     is_dense = target.strides == dense_strides(target.shape, size) and target.library is not NumPy
     if is_dense and size >= 4 and not fits:
-        slot = args.target(0)
+        slot = args.targets[0]
         clears = (Clear(slot, num_counters * size),)
         return _Joint(_ADD_TO_ROWS, (slot, 0), NONE, clears=clears)
     tickets = _TICKETS_BYTES if fits else gpu.aligned(tiling.num_rows * 4)
@@ -405,19 +380,13 @@ def _join(
 def write_launch(case: Case, source: np.dtype[Any], sums: int, are_counts: bool = False) -> Launch:
     """Return the launch that converts sums to the result, or multiplies counts by the weight."""
     problem, num_slots = case.problem, case.problem.num_bins * case.num_places
-    types = ", ".join(map(dtypes.cpp_name, (source, problem.dtype)))
-    spec = Spec(
-        "histogram/sums.cuh",
-        f"gpualgo::histogram_write_kernel<{WRITE_THREADS}, {str(are_counts).lower()}, {types}>",
-        cuda_bins.write_params(problem.dtype.itemsize),
-    )  # fmt: skip
-    packed = spec.parameters.pack(
+    types = WRITE_THREADS, are_counts, source, problem.dtype
+    return launch(
+        kernel_spec("histogram/sums.cuh", "histogram_write_kernel", *types), case.device,
+        -(-num_slots // WRITE_THREADS), WRITE_THREADS,
+        {"weight": START, "sums": sums, "output": case.at.targets[0]},
         num_slots=num_slots, num_bins=problem.num_bins, bins_per_place=problem.num_bins,
         places=case.places, cells=case.cells,
-    )  # fmt: skip
-    return Launch(
-        build.kernel(spec, case.device), -(-num_slots // WRITE_THREADS), WRITE_THREADS, packed,
-        case.device, {"weight": START, "sums": sums, "output": case.at.target(0)},
     )  # fmt: skip
 
 

@@ -1,144 +1,16 @@
-"""Kernel bins (histogram/bins.cuh): their C++ types, parameters and tables."""
+"""Kernel bins (histogram/bins.cuh): their C++ types, fields and tables."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
 
 from gpualgo._algorithms.histogram.bins import Bins, _before, _next
-from gpualgo._base import dtypes
-from gpualgo._cuda.parameters import (
-    F64,
-    I32,
-    I64,
-    POINTER,
-    U32,
-    U64,
-    Kind,
-    Parameters,
-    init,
-    scalar,
-)
-from gpualgo._cuda.templates import DIVISOR, layout
-
-# --- Kernel parameters of the histogram (kernel.cuh, small.cuh and bins.cuh of histogram/).
-
-TABLE_SIZE_PARAMS = Parameters("TableSize", num_slots=I64, replicas=I64, words=I64)
-_COUNTS: dict[str, Kind] = {
-    "output": POINTER, "counters": POINTER, "tickets": POINTER, "counter_bytes": I64,
-    "result": I64, "num_bins": I64, "output_bytes": I64,
-}  # fmt: skip
-_RESULT: dict[str, Kind] = {"places": layout(1), "cells": layout(1)}
-_COMMON = Parameters(
-    "HistogramCommon",
-    input=POINTER, **_COUNTS, bin_stride=I64, table=TABLE_SIZE_PARAMS, blocks_per_row=DIVISOR,
-    kept=layout(2),
-)  # fmt: skip
-BYTE_BINS_PARAMS = Parameters("ByteBins", bins=I32[256], flip=U64)
-UNIT_BINS_PARAMS = Parameters("UnitBins", first=U32, flip=U32)
-
-
-@cache
-def even_bins_params(position: np.dtype[Any]) -> Parameters:
-    real, fixed = scalar(position), U32 if position.itemsize == 4 else U64
-    return Parameters(
-        "EvenBins",
-        first=U64, span=U64, start=F64, step=F64, stop=F64, origin=real, scale=real, bias=real,
-        base=fixed, mask=fixed, near_width=fixed, shift=U32, num_bins=U32,
-    )  # fmt: skip
-
-
-@cache
-def search_bins_params(key: np.dtype[Any]) -> Parameters:
-    padded = scalar(key, alignment=8)
-    return Parameters(
-        "SearchBins",
-        thresholds=POINTER, cells=POINTER, first=padded, last=padded, base=padded,
-        scale=scalar(np.dtype(np.float32), alignment=8), first_step=U32, num_thresholds=U32,
-        num_cells=U32,
-    )  # fmt: skip
-
-
-@cache
-def flat_params(bins: Parameters) -> Parameters:
-    return Parameters("FlatHistogram", common=_COMMON, num_items=I64, bins=bins)
-
-
-@cache
-def strided_params(bins: Parameters) -> Parameters:
-    return Parameters(
-        "StridedHistogram",
-        common=_COMMON, num_items=I64, num_places=I64, channels=I64, samples=layout(1), bins=bins,
-    )  # fmt: skip
-
-
-@cache
-def small_params(bins: Parameters) -> Parameters:
-    return Parameters(
-        "SmallHistogram",
-        input=POINTER, output=POINTER, words=POINTER, bin_stride=I64, num_items=U32, num_slots=U32,
-        num_bins=U32, output_bytes=U32, bins=bins,
-    )  # fmt: skip
-
-
-# --- Kernel parameters of joint and weighted histograms (histogram/joint.cuh and its users).
-
-JOIN_PARAMS = Parameters(
-    "HistogramJoin",
-    values=POINTER, marks=POINTER, group_values=POINTER, group_marks=POINTER, output=POINTER,
-    num_bins=I64, num_tables=I64, group=I64, columns=DIVISOR, num_groups=DIVISOR,
-    **_RESULT,
-)  # fmt: skip
-STARTS_PARAMS = Parameters(
-    "HistogramStarts", keys=POINTER, starts=POINTER, num_items=I64, num_slots=I64
-)
-FLAT_PARAMS = Parameters("FlatItems")
-
-
-@cache
-def joint_strided_params(leaves: int) -> Parameters:
-    return Parameters("StridedItems", items=layout(leaves))
-
-
-def bins_params(each: Sequence[Parameters]) -> Parameters:
-    kinds = Parameters("Tuple", **{f"v{i}": kind for i, kind in enumerate(each)})
-    count = I64[len(each)]
-    return Parameters("JointBins", each=kinds, num_bins=count, shared_words=count)
-
-
-def rows_params(
-    name: str, leaves: int, bins: Parameters, access: Parameters, **own: Kind
-) -> Parameters:
-    """Return the parameters of a kernel that goes through JointRows, with fields of its own."""
-    rows = Parameters(
-        "JointRows",
-        num_items=I64, first=I64, end=I64, channels=I64, blocks_per_row=DIVISOR,
-        kept=layout(leaves), access=access,
-    )  # fmt: skip
-    return Parameters(name, input=POINTER[leaves], **own, rows=rows, bins=bins)
-
-
-COUNTED: dict[str, Kind] = {**_COUNTS, "table": TABLE_SIZE_PARAMS, **_RESULT}
-FOLD: dict[str, Kind] = {
-    "values": POINTER, "marks": POINTER, "num_bins": I64, "share_items": I64, "num_shares": I64,
-    "value_bytes": I64, "table_bytes": I64,
-}  # fmt: skip
-PAIRS: dict[str, Kind] = {"keys": POINTER, "weights": POINTER, "num_bins": I64}
-
-
-@cache
-def write_params(num_bytes: int) -> Parameters:
-    return Parameters(
-        "HistogramWrite",
-        weight=init(num_bytes), sums=POINTER, output=POINTER, num_slots=I64, num_bins=I64,
-        bins_per_place=DIVISOR, **_RESULT,
-    )  # fmt: skip
-
+from gpualgo._cuda.headers import Cpp, cpp
 
 Array = np.ndarray[Any, Any]
 Dtype = np.dtype[Any]
@@ -158,8 +30,7 @@ SEARCH_SHARED_BYTES = 48 << 10
 class DeviceBins:
     """A type of histogram/bins.cuh and the values of its fields."""
 
-    cpp: str
-    fields: Parameters
+    type: Cpp
     values: Callable[[int], dict[str, Any]]  # of the fields, given the address of `table`
     table: bytes = b""  # in global memory
     shared_bytes: int = 0  # per block
@@ -190,12 +61,9 @@ def _byte_bins(bins: Bins) -> DeviceBins:
     expected[(expected < 0) | (expected >= num_bins)] = -1
     if num_bins <= 256 - first and np.array_equal(by_value, expected):
         fields = {"first": first, "flip": flip}
-        return DeviceBins("gpualgo::UnitBins", UNIT_BINS_PARAMS, lambda _: fields, table_bins=256)
+        return DeviceBins(cpp("UnitBins"), lambda _: fields, table_bins=256)
     values = {"bins": by_value.tolist(), "flip": flip}
-    return DeviceBins(
-        "gpualgo::ByteBins", BYTE_BINS_PARAMS, lambda _: values, table_bins=256,
-        shares_bins=True,
-    )  # fmt: skip
+    return DeviceBins(cpp("ByteBins"), lambda _: values, table_bins=256, shares_bins=True)
 
 
 # --- even bins ----------------------------------------------------------------------------
@@ -293,12 +161,11 @@ def _positions(x: Array, first: Any, origin: Any, scale: Any, bits: int) -> Arra
 
 
 def _even_bins(bins: Bins, even: Fit) -> DeviceBins:
-    names = (bins.sample_dtype, even.dtype, bins.work_dtype, bins.edge_dtype)
-    types = ", ".join(map(dtypes.cpp_name, names))
     is_narrow = even.dtype == FLOAT32
     mantissa = 23 if is_narrow else 52
     bias = math.ldexp((1 << mantissa) + even.shift, -even.bits)
     base = even.dtype.type(math.ldexp(1.0, mantissa - even.bits))
+    fixed = np.dtype(np.uint32 if is_narrow else np.uint64)
     first = span = 0
     if bins.sample_dtype.kind in "iu":
         lower, upper = bins.thresholds()
@@ -306,15 +173,13 @@ def _even_bins(bins: Bins, even: Fit) -> DeviceBins:
     values = {
         "first": first, "span": span, "start": bins.start, "step": bins.step, "stop": bins.stop,
         "origin": even.origin, "scale": even.scale, "bias": bias,
-        "base": int(base.view(np.uint32 if is_narrow else np.uint64)),
+        "base": int(base.view(fixed)),
         "mask": (1 << even.bits) - 1, "near_width": even.near_width, "shift": even.bits,
         "num_bins": bins.num_bins,
     }  # fmt: skip
-    constant_bits = 0 if is_narrow else even.bits
-    return DeviceBins(
-        f"gpualgo::EvenBins<{types}, {constant_bits}>", even_bins_params(even.dtype),
-        lambda _: values, table_bins=bins.num_bins,
-    )  # fmt: skip
+    types = bins.sample_dtype, even.dtype, bins.work_dtype, bins.edge_dtype
+    kind = Cpp("EvenBins", (*types, 0 if is_narrow else even.bits), (("Fixed", fixed),))
+    return DeviceBins(kind, lambda _: values, table_bins=bins.num_bins)
 
 
 # --- searched bins ------------------------------------------------------------------------
@@ -350,8 +215,7 @@ def search_bins(bins: Bins, most_shared: int = SEARCH_SHARED_BYTES) -> DeviceBin
         }  # fmt: skip
 
     return DeviceBins(
-        f"gpualgo::SearchBins<{dtypes.cpp_name(bins.sample_dtype)}, {str(in_shared).lower()}>",
-        search_bins_params(key), values,
+        Cpp("SearchBins", (bins.sample_dtype, in_shared), (("Key", key),)), values,
         table + starts.astype("<u4").tobytes(), shared_bytes if in_shared else 0, bins.num_bins,
         True,
     )  # fmt: skip

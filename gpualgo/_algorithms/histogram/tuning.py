@@ -1,4 +1,4 @@
-"""Kernel parameters and tuning table of histograms."""
+"""Tuning table of histograms."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo._algorithms.histogram import cuda_bins
 from gpualgo._algorithms.histogram.cuda_bins import DeviceBins
-from gpualgo._base import dtypes
 from gpualgo._cuda.build import Spec
+from gpualgo._cuda.headers import Cpp, cpp
+from gpualgo._cuda.templates import VECTOR_BYTES, kernel_spec
 
 # --- Tuning of the GPU histogram: kernels, template arguments, tables, division into blocks.
 
-VECTOR_BYTES = 16
 MAX_CHANNELS = 4  # interleaved channels that a flat kernel supports
 MAX_BLOCK_SAMPLES = 1 << 31  # a block's counters have 32 bits
 SHARED_HEAD_BYTES = 16  # HistogramShared before its words
@@ -28,11 +27,10 @@ class Policy:
     loads: int  # vectors in flight per thread, one tile ahead
     min_blocks: int  # per multiprocessor
 
-    def cpp(self, capability: tuple[int, int]) -> str:
+    def cpp(self, capability: tuple[int, int]) -> Cpp:
         """Return the C++ type; GPUs of 7.5 hold 1024 threads per multiprocessor."""
         most = 2 if capability == (7, 5) else self.min_blocks
-        arguments = (self.block_threads, self.loads, min(most, self.min_blocks))
-        return f"gpualgo::HistogramPolicy<{', '.join(map(str, arguments))}>"
+        return cpp("HistogramPolicy", self.block_threads, self.loads, min(most, self.min_blocks))
 
 
 # Small tables, by the maximum bytes of all samples. µs for 256 bins: 2^16 uint8 6.7 with the first,
@@ -99,7 +97,7 @@ class Tiling:
 
 def is_bytes(bins: DeviceBins) -> bool:
     """Return whether the kernel counts the values of 8-bit samples."""
-    return bins.cpp in ("gpualgo::ByteBins", "gpualgo::UnitBins")
+    return bins.type.name in ("ByteBins", "UnitBins")
 
 
 def _table(num_slots: int, num_samples: int, free_bytes: int) -> str:
@@ -168,29 +166,21 @@ def channels_of_block(machine: Machine, bins: DeviceBins, num_places: int) -> in
     return max(1, min(num_places, most, STRIDED.block_threads))
 
 
-def sample(dtype: np.dtype[Any], bins: DeviceBins) -> str:
-    """Return the C++ type that a kernel loads."""
-    return "gpualgo::uint8" if is_bytes(bins) else dtypes.cpp_name(dtype)
+def sample(dtype: np.dtype[Any], bins: DeviceBins) -> np.dtype[Any]:
+    """Return the dtype that a kernel loads."""
+    return np.dtype(np.uint8) if is_bytes(bins) else dtype
 
 
 def flat_spec(machine: Machine, dtype: np.dtype[Any], bins: DeviceBins, found: Tiling) -> Spec:
     """Return the kernel for rows without gaps."""
-    return Spec(
-        "histogram/kernel.cuh",
-        f"gpualgo::histogram_flat_kernel<{found.policy.cpp(machine.capability)}, "
-        f"{sample(dtype, bins)}, {bins.cpp}, {found.table}, {found.channels}>",
-        cuda_bins.flat_params(bins.fields),
-    )
+    types = found.policy.cpp(machine.capability), sample(dtype, bins), bins.type, found.table
+    return kernel_spec("histogram/kernel.cuh", "histogram_flat_kernel", *types, found.channels)
 
 
 def strided_spec(machine: Machine, dtype: np.dtype[Any], bins: DeviceBins, found: Tiling) -> Spec:
     """Return the kernel for samples of any strides."""
-    return Spec(
-        "histogram/kernel.cuh",
-        f"gpualgo::histogram_strided_kernel<{found.policy.cpp(machine.capability)}, "
-        f"{sample(dtype, bins)}, {bins.cpp}, {found.table}>",
-        cuda_bins.strided_params(bins.fields),
-    )
+    types = found.policy.cpp(machine.capability), sample(dtype, bins), bins.type, found.table
+    return kernel_spec("histogram/kernel.cuh", "histogram_strided_kernel", *types)
 
 
 # --- Tuning of GPU histograms of few samples: one wave of blocks (histogram/small.cuh).
@@ -213,9 +203,8 @@ class Small:
     replicas: int  # of a block's table
     copies: int  # of the joint words
 
-    def cpp(self) -> str:
-        arguments = (self.block_threads, self.loads, self.replicas, self.copies)
-        return f"gpualgo::SmallPolicy<{', '.join(map(str, arguments))}>"
+    def cpp(self) -> Cpp:
+        return cpp("SmallPolicy", self.block_threads, self.loads, self.replicas, self.copies)
 
 
 @dataclass(frozen=True)
@@ -292,11 +281,8 @@ def small_tiling(
 
 
 def small_spec(dtype: np.dtype[Any], bins: DeviceBins, found: SmallTiling) -> Spec:
-    return Spec(
-        "histogram/small.cuh",
-        f"gpualgo::histogram_small_kernel<{found.policy.cpp()}, {sample(dtype, bins)}, {bins.cpp}>",
-        cuda_bins.small_params(bins.fields),
-    )
+    types = found.policy.cpp(), sample(dtype, bins), bins.type
+    return kernel_spec("histogram/small.cuh", "histogram_small_kernel", *types)
 
 
 # --- Tuning of joint and weighted GPU histograms: kernels, tables, division into blocks.

@@ -65,8 +65,6 @@ def merge_sort(
         Array for the sorted keys; with `values` a tuple (keys, values), each itself a tuple if its
         input is one. An array may be its own input, which is then sorted in place; otherwise it
         must not overlap the inputs.
-    stream : stream, optional
-        CUDA stream for device arrays; by default the current stream of the array's library.
 
     Returns
     -------
@@ -82,10 +80,6 @@ def merge_sort(
         a bool, or takes another number of arguments; `descending` or `out` has a wrong structure.
     ValueError
         Shapes differ or do not broadcast, or `out` partly overlaps an input.
-    numpy.exceptions.AxisError
-        The axis is out of range.
-    CompileError
-        numba cannot compile `less`.
 
     Notes
     -----
@@ -96,9 +90,6 @@ def merge_sort(
 
     See https://github.com/gpualgo/gpualgo/blob/main/docs/merge_sort.md.
 
-    Examples
-    --------
-    >>> import numpy as np, gpualgo as ga
     >>> ga.merge_sort(np.array([31, 12, 30, 11]), less=lambda a, b: a // 10 < b // 10)
     array([12, 11, 31, 30])
     >>> x, y = np.array([3.0, 1.0]), np.array([4.0, 1.0])
@@ -164,9 +155,6 @@ def sort(
 
     See https://github.com/gpualgo/gpualgo/blob/main/docs/merge_sort.md.
 
-    Examples
-    --------
-    >>> import numpy as np, gpualgo as ga
     >>> ga.sort(np.array([3, -4, 1]))
     array([-4,  1,  3])
     >>> ga.sort(np.array([3, -4, 1]), less=lambda a, b: abs(a) < abs(b))
@@ -226,8 +214,6 @@ def merge(
         As for `merge_sort`; a and b are then in descending order.
     out : array or tuple of two arrays, optional
         Array for the keys; with values a tuple of keys and values. It must not overlap the inputs.
-    stream : stream, optional
-        CUDA stream for device arrays; by default the current stream of the array's library.
 
     Returns
     -------
@@ -242,8 +228,6 @@ def merge(
         one has values.
     ValueError
         An array is not one-dimensional, values do not match their keys, or `out` overlaps an input.
-    CompileError
-        numba cannot compile `less`.
 
     Notes
     -----
@@ -252,9 +236,6 @@ def merge(
 
     See https://github.com/gpualgo/gpualgo/blob/main/docs/merge_sort.md.
 
-    Examples
-    --------
-    >>> import numpy as np, gpualgo as ga
     >>> ga.merge(np.array([1, 3, 5]), np.array([2, 3]))
     array([1, 2, 3, 3, 5])
     >>> ga.merge(np.array([1, 3]), np.array([3]), a_values=np.array(["a", "b"]),

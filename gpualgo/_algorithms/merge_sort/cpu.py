@@ -9,7 +9,7 @@ import numpy as np
 
 from gpualgo._algorithms.merge_sort import problem as mk
 from gpualgo._algorithms.merge_sort.problem import BOOL, Comparison, Merge, MergeSort
-from gpualgo._algorithms.radix_sort.cpu import each_part, fetch, rows_of
+from gpualgo._algorithms.radix_sort.cpu import each_part, fetch, packed, rows_of, unpack
 from gpualgo._cpu.kernels import Applied, Kernel, get_kernel, named
 from gpualgo._cpu.launch import run_tasks
 from gpualgo._cpu.layout import table
@@ -123,12 +123,12 @@ def to_dense_rows(
 def _dense(arrays: Sequence[Array], element: np.dtype[Any]) -> Array:
     """Return elements as one dense array: the array itself if possible."""
     items = arrays[0].view(element) if element.kind == "V" and len(arrays) == 1 else arrays[0]
-    if len(arrays) == 1 and items.flags.c_contiguous:
+    if len(arrays) > 1:
+        return packed(arrays, element)
+    if items.flags.c_contiguous:
         return items
     dense = np.empty(items.shape, element)
-    fields = [dense] if len(arrays) == 1 else [dense[name] for name in element.names or ()]
-    for source, field in zip([items, *arrays[1:]], fields, strict=True):
-        copied(source, field)
+    copied(items, dense)
     return dense
 
 
@@ -142,8 +142,7 @@ def _dense_target(results: Sequence[Array], element: np.dtype[Any]) -> Array:
 def copy_to_targets(home: Array, targets: Sequence[Array]) -> None:
     """Copy sorted rows to their targets, unless they are there already."""
     if len(targets) > 1:
-        for name, target in zip(home.dtype.names or (), targets, strict=True):
-            copied(home[name], target)
+        unpack(home, home.dtype, targets)
     elif address(home) != address(targets[0]) or home.strides != targets[0].strides:
         copied(home, targets[0].view(home.dtype))
 

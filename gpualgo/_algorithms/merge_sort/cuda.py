@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,16 +14,11 @@ from gpualgo._arrays.view import View, is_contiguous
 from gpualgo._base import records
 from gpualgo._base.memo import Memo
 from gpualgo._cuda import build
-from gpualgo._cuda.parameters import Packed
-from gpualgo._cuda.plan import NONE, Launch, Plan
-from gpualgo._cuda.templates import WARP
+from gpualgo._cuda.plan import KEPT, NONE, Launch, Piece, Plan, arg_map
+from gpualgo._cuda.templates import WARP, launch
 from gpualgo._driver import device as gpu
 from gpualgo._pipeline import planners
 from gpualgo._pipeline.problem import NO_INIT
-
-if TYPE_CHECKING:
-    from gpualgo._cuda.plan import Plan
-
 
 # --- Kernel launches of the merge sort: sorted tiles, and merged pairs of runs.
 
@@ -37,6 +32,10 @@ class Buffer(NamedTuple):
     @property
     def run(self) -> dict[str, tuple[int, ...]]:
         return {"keys": self.keys, "values": self.values}
+
+    @property
+    def outputs(self) -> dict[str, tuple[int, ...]]:
+        return {"output_keys": self.keys, "output_values": self.values}
 
 
 class Kernels:
@@ -73,60 +72,46 @@ class Kernels:
             rows_per_tile = tiling.block_threads // width
             num_tiles = -(-self.num_rows // rows_per_tile)
             magic = (1 << 32) // row_items + 1
-        packed = self.specs[0].parameters.pack(
+        return launch(
+            self.specs[0], self.device, min(num_tiles, tuning.MAX_GRID), tiling.block_threads,
+            {**source.run, **target.outputs}, shared_bytes=tiling.shared_bytes(self.key_bytes),
             num_tiles=num_tiles, num_rows=self.num_rows, row_items=row_items,
             tiles_per_row=self.sorted_per_row, rows_per_tile=rows_per_tile, threads_per_row=width,
             row_magic=magic,
-        )  # fmt: skip
-        slots = {
-            "keys": source.keys, "values": source.values, "output_keys": target.keys,
-            "output_values": target.values,
-        }  # fmt: skip
-        (kernel,) = build.kernels(self.specs[:1], self.device)
-        return Launch(
-            kernel, min(num_tiles, tuning.MAX_GRID), tiling.block_threads, packed, self.device,
-            slots, shared_bytes=tiling.shared_bytes(self.key_bytes),
         )  # fmt: skip
 
     def merge_runs(self, source: Buffer, target: Buffer, cuts: int, number: int) -> list[Launch]:
         """Return the launches of one merge pass, which halves the number of runs."""
         run = self.policy.tile_items << number
-        tiles = run // self.merging.tile_items
-        packed = self.specs[1].parameters.pack(
-            num_tiles=self.num_tiles, row_items=self.row_items, first_items=run, second_items=run,
-            second_begin=run, tiles_per_row=self.tiles_per_row, tiles_per_pair=2 * tiles,
+        return self._merge(
+            source, source, target, cuts, first_items=run, second_items=run, second_begin=run,
+            tiles_per_pair=2 * (run // self.merging.tile_items),
         )  # fmt: skip
-        return self._merge(packed, source, source, target, cuts)
 
     def merge_two(
         self, sources: tuple[Buffer, Buffer], lengths: tuple[int, int], target: Buffer, cuts: int
     ) -> list[Launch]:
-        packed = self.specs[1].parameters.pack(
-            num_tiles=self.num_tiles, row_items=self.row_items, first_items=lengths[0],
-            second_items=lengths[1], second_begin=0, tiles_per_row=self.tiles_per_row,
-            tiles_per_pair=self.num_tiles,
+        return self._merge(
+            *sources, target, cuts, first_items=lengths[0], second_items=lengths[1],
+            second_begin=0, tiles_per_pair=self.num_tiles,
         )  # fmt: skip
-        return self._merge(packed, *sources, target, cuts)
 
     def _merge(
-        self, packed: Packed, first: Buffer, second: Buffer, target: Buffer, cuts: int
+        self, first: Buffer, second: Buffer, target: Buffer, cuts: int, **fixed: int
     ) -> list[Launch]:
-        slots: dict[str, Any] = {
-            "first": first.run, "second": second.run, "output_keys": target.keys,
-            "output_values": target.values, "cuts": cuts,
-        }  # fmt: skip
-        find_cuts, merge = build.kernels(self.specs[1:], self.device)
+        slots = {"first": first.run, "second": second.run, **target.outputs, "cuts": cuts}
         threads = self.merging.block_threads
         cut_tiles = threads - threads // WARP  # per block of the kernel that finds cuts
         grids = -(-self.num_tiles // cut_tiles), min(self.num_tiles, self.merge_blocks)
+        build.kernels(self.specs[1:], self.device)
         return [
-            Launch(
-                kernel, min(grid, tuning.MAX_GRID), threads, packed, self.device, slots,
-                shared_bytes=shared, overlaps=self.overlaps,
+            launch(
+                spec, self.device, min(grid, tuning.MAX_GRID), threads, slots, shared_bytes=shared,
+                overlaps=self.overlaps, num_tiles=self.num_tiles, row_items=self.row_items,
+                tiles_per_row=self.tiles_per_row, **fixed,
             )
-            for kernel, grid, shared in zip(
-                (find_cuts, merge), grids, (0, self.merge_bytes),
-                strict=True,
+            for spec, grid, shared in zip(
+                self.specs[1:], grids, (0, self.merge_bytes), strict=True
             )
         ]  # fmt: skip
 
@@ -330,16 +315,12 @@ class Runs(NamedTuple):
         plan.queue(stream, (*NO_INIT, b"", *addresses))
 
     def _plan(self, first: int, last: int, device: int) -> Plan:
-        from gpualgo._cuda import build
-        from gpualgo._cuda.plan import KEPT, NONE, ArgMap, Launch, Piece, Plan
-        from gpualgo._driver import device as gpu
-
         num_keys, num_fields, num_runs = len(self.keys), self.num_fields, len(self.lengths)
         element = self.keys[0]
         if num_keys > 1:
             element = records.record([str(i) for i in range(num_keys)], self.keys)
         num_outs = len(self.values) if self.index_bytes else num_fields
-        props, slots = gpu.get(device), ArgMap(num_runs * num_fields, num_outs)
+        props, at = gpu.get(device), arg_map(num_runs * num_fields, num_outs)
         pieces = tuning.run_pieces(element.itemsize, self.values, num_runs, props.shared_limit)
         specs = tuning.merge_runs(
             Comparison(element, None, self.directions), self.values, self.index_bytes, num_runs,
@@ -347,37 +328,29 @@ class Runs(NamedTuple):
         )  # fmt: skip
         shift = pieces.shift(last - first)
         starts = [sum(self.lengths[:i]) if self.index_bytes else 0 for i in range(num_runs)]
-        packed = specs[0].parameters.pack(
-            lengths=self.lengths, starts=starts, first=first, last=last, shift=shift
-        )
-        sources = [
-            [slots.source(run * num_fields + field) for field in range(num_fields)]
-            for run in range(num_runs)
-        ]
-        outs = [slots.target(i) for i in range(num_outs)]
-        key_outs = [NONE] * num_keys if self.index_bytes else outs[:num_keys]
-        arguments = {
-            "keys": [tuple(fields[:num_keys]) for fields in sources],
-            "values": [tuple(fields[num_keys:]) or (NONE,) for fields in sources],
-            "output_keys": tuple(key_outs),
-            "output_values": tuple(outs[num_outs - len(self.values) :]) or (NONE,),
-            "cuts": slots.piece(0),
+        sources = [at.sources[i * num_fields : (i + 1) * num_fields] for i in range(num_runs)]
+        key_outs = [NONE] * num_keys if self.index_bytes else at.targets[:num_keys]
+        slots = {
+            "keys": [fields[:num_keys] for fields in sources],
+            "values": [fields[num_keys:] or (NONE,) for fields in sources],
+            "output_keys": key_outs,
+            "output_values": at.targets[num_outs - len(self.values) :] or (NONE,),
+            "cuts": at.piece(0),
         }
         chunks = -(-(last - first) // (pieces.samples << shift))
-        num_pieces, cut_bytes = (
-            chunks * pieces.pieces_per_chunk,
-            tuning.cut_bytes(element.itemsize),
-        )
+        num_pieces, cut_bytes = chunks * pieces.pieces_per_chunk, tuning.cut_bytes(element.itemsize)
+        cutting = tuning.CUT_THREADS, cut_bytes
+        shapes = (
+            (chunks + 1, *cutting), (chunks, *cutting),
+            (num_pieces, pieces.policy.block_threads, pieces.shared_bytes),
+        )  # fmt: skip
+        build.kernels(specs, device)
         launches = [
-            Launch(
-                kernel, grid, threads, packed, device, arguments, shared_bytes=shared_bytes,
-                overlaps=props.may_overlap,
+            launch(
+                spec, device, grid, threads, slots, shared_bytes=shared, overlaps=props.may_overlap,
+                lengths=self.lengths, starts=starts, first=first, last=last, shift=shift,
             )
-            for kernel, grid, threads, shared_bytes in zip(
-                build.kernels(specs, device), (chunks + 1, chunks, num_pieces),
-                (tuning.CUT_THREADS, tuning.CUT_THREADS, pieces.policy.block_threads),
-                (cut_bytes, cut_bytes, pieces.shared_bytes), strict=True,
-            )
+            for spec, (grid, threads, shared) in zip(specs, shapes, strict=True)
         ]  # fmt: skip
         return Plan(device, launches, [Piece(8 * num_runs * (num_pieces + 1), KEPT)])
 

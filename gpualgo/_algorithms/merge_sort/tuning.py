@@ -1,53 +1,17 @@
-"""Kernel parameters and tuning table of merge sorts."""
+"""Tuning table of merge sorts."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import NamedTuple
 
 from gpualgo._algorithms.merge_sort.problem import BOOL, Comparison
 from gpualgo._algorithms.radix_sort.tuning import WORDS, word
 from gpualgo._base import records
-from gpualgo._cuda import build
 from gpualgo._cuda.build import Spec
-from gpualgo._cuda.parameters import I64, POINTER, Parameters
-from gpualgo._cuda.templates import DIVISOR, functor
-
-# --- Kernel parameters of the merge sort (merge_sort/*.cuh).
-
-
-@cache
-def sort_tiles_params(leaves: int, values: int) -> Parameters:
-    return Parameters(
-        "SortTilesParams",
-        keys=POINTER[leaves], values=POINTER[values], output_keys=POINTER[leaves],
-        output_values=POINTER[values], num_tiles=I64, num_rows=I64, row_items=I64,
-        tiles_per_row=DIVISOR, rows_per_tile=I64, threads_per_row=I64, row_magic=I64,
-    )  # fmt: skip
-
-
-@cache
-def merge_params(leaves: int, values: int) -> Parameters:
-    run = Parameters("MergeRun", keys=POINTER[leaves], values=POINTER[values])
-    return Parameters(
-        "MergeParams",
-        first=run, second=run, output_keys=POINTER[leaves], output_values=POINTER[values],
-        cuts=POINTER, num_tiles=I64, row_items=I64, first_items=I64, second_items=I64,
-        second_begin=I64, tiles_per_row=DIVISOR, tiles_per_pair=DIVISOR,
-    )  # fmt: skip
-
-
-@cache
-def merge_runs_params(leaves: int, values: int, runs: int) -> Parameters:
-    return Parameters(
-        "MergeRunsParams",
-        keys=POINTER[leaves][runs], values=POINTER[values][runs], output_keys=POINTER[leaves],
-        output_values=POINTER[values], cuts=POINTER, lengths=I64[runs], starts=I64[runs],
-        first=I64, last=I64, shift=I64,
-    )  # fmt: skip
-
+from gpualgo._cuda.headers import Cpp, cpp
+from gpualgo._cuda.templates import Applied, kernel_spec
 
 # --- Tuning of the GPU merge sort: kernels, template arguments, tile sizes.
 
@@ -81,6 +45,14 @@ class Policy:
     def blocks_per_sm(self, key_bytes: int) -> int:
         """Return how many blocks share a multiprocessor, given their registers."""
         return max(1, (THREADS if key_bytes <= 16 else WIDE_THREADS) // self.block_threads)
+
+    def cpp(self, key_bytes: int, shared_bytes: int, *flags: bool) -> Cpp:
+        """Return the C++ type; `flags`: whether launches overlap, and whether tiles are prefetched.
+
+        The kernels check `shared_bytes`.
+        """
+        blocks = self.blocks_per_sm(key_bytes)
+        return cpp("MergeSortPolicy", self.block_threads, self.items, blocks, shared_bytes, *flags)
 
     def shared_bytes(self, key_bytes: int, is_ahead: bool = False) -> int:
         """Return the size of the kernels' shared memory, which the kernels check."""
@@ -150,14 +122,15 @@ def specs(
     order: Comparison, values: Sequence[int], policy: Policy, overlaps: bool, async_bytes: int
 ) -> tuple[Spec, Spec, Spec]:
     """Return the kernels that sort tiles, find splits and merge, for values of these sizes."""
-    leaves, count = len(records.field_dtypes(order.element)), max(1, len(values))
-    tiles, merge = sort_tiles_params(leaves, count), merge_params(leaves, count)
-    value_type, tile = words(values), merging(policy)
+    tile, key_bytes = merging(policy), order.element.itemsize
     is_async = prefetches(order.element, values, tile, async_bytes)
+    sorting = policy.cpp(key_bytes, policy.shared_bytes(key_bytes), overlaps, False)
+    merge = tile.cpp(key_bytes, tile.shared_bytes(key_bytes, is_async), overlaps, is_async)
+    types, count = (order_type(order), order.element), max(1, len(values))
     return (
-        _spec("tiles.cuh", "sort_tiles", order, value_type, policy, (overlaps, False), tiles),
-        _spec("merge.cuh", "merge_splits", order, str(count), tile, (overlaps, is_async), merge),
-        _spec("merge.cuh", "merge", order, value_type, tile, (overlaps, is_async), merge),
+        kernel_spec("merge_sort/tiles.cuh", "sort_tiles_kernel", sorting, *types, words(values)),
+        kernel_spec("merge_sort/merge.cuh", "merge_splits_kernel", merge, *types, count),
+        kernel_spec("merge_sort/merge.cuh", "merge_kernel", merge, *types, words(values)),
     )
 
 
@@ -216,34 +189,20 @@ def merge_runs(
 
     `index_bytes`: the size of the integers as which positions are written, or 0.
     """
-    key_bytes, leaves, count = (
-        order.element.itemsize, len(records.field_dtypes(order.element)), max(1, len(values)),
+    key_bytes, count, value = order.element.itemsize, max(1, len(values)), words(values)
+    cutting = cpp(
+        "RunCutsPolicy", CUT_THREADS, pieces.samples, CUT_GROUPS, cut_bytes(key_bytes), overlaps
+    )
+    policy = pieces.policy.cpp(key_bytes, pieces.shared_bytes, overlaps, is_async)
+    types = order_type(order), order.element
+    return (
+        kernel_spec("merge_sort/cuts.cuh", "run_cuts_kernel", cutting, *types, count, runs),
+        kernel_spec("merge_sort/cuts.cuh", "piece_cuts_kernel", cutting, *types, count, runs),
+        kernel_spec(
+            "merge_sort/runs.cuh", "merge_runs_kernel", policy, pieces.ring.bit_length() - 1,
+            *types, value, word(index_bytes) if index_bytes else value, runs,
+        ),
     )  # fmt: skip
-    cutting = (
-        CUT_THREADS, pieces.samples, CUT_GROUPS, cut_bytes(key_bytes), str(overlaps).lower(),
-    )  # fmt: skip
-    cut_policy = f"gpualgo::RunCutsPolicy<{', '.join(map(str, cutting))}>"
-    element = f"{order_name(order)}, {records.cpp_name(order.element)}"
-    params = merge_runs_params(leaves, count, runs)
-    value = words(values)
-    merging = (
-        pieces.policy.block_threads, pieces.policy.items, pieces.policy.blocks_per_sm(key_bytes),
-        pieces.shared_bytes, str(overlaps).lower(), str(is_async).lower(),
-    )  # fmt: skip
-    policy = f"gpualgo::MergeSortPolicy<{', '.join(map(str, merging))}>"
-    run_cuts, piece_cuts = (
-        Spec(
-            "merge_sort/cuts.cuh",
-            f"gpualgo::{name}_cuts_kernel<{cut_policy}, {element}, {count}, {runs}>", params,
-        )
-        for name in ("run", "piece")
-    )  # fmt: skip
-    merge = Spec(
-        "merge_sort/runs.cuh",
-        f"gpualgo::merge_runs_kernel<{policy}, {pieces.ring.bit_length() - 1}, {element}, {value}, "
-        f"{word(index_bytes) if index_bytes else value}, {runs}>", params,
-    )  # fmt: skip
-    return run_cuts, piece_cuts, merge
 
 
 def cut_bytes(key_bytes: int) -> int:
@@ -251,39 +210,20 @@ def cut_bytes(key_bytes: int) -> int:
     return samples_of(key_bytes) * (key_bytes + 5) + 64 * MAX_RUNS
 
 
-def _spec(
-    header: str, name: str, order: Comparison, values: str, policy: Policy,
-    flags: tuple[bool, bool], params: Parameters,
-) -> Spec:  # fmt: skip
-    key_bytes = order.element.itemsize
-    arguments = (
-        policy.block_threads, policy.items, policy.blocks_per_sm(key_bytes),
-        policy.shared_bytes(key_bytes, flags[1]), *(str(flag).lower() for flag in flags),
-    )  # fmt: skip
-    expression = (
-        f"gpualgo::{name}_kernel<gpualgo::MergeSortPolicy<{', '.join(map(str, arguments))}>, "
-        f"{order_name(order)}, {records.cpp_name(order.element)}, {values}>"
-    )
-    header, op, args = f"merge_sort/{header}", order.op, (order.element, order.element)
-    if op is None or build.is_functor(op, args, BOOL):
-        return Spec(header, expression, params)
-    return Spec(header, expression, params, op, args, BOOL)
-
-
-def order_name(order: Comparison) -> str:
+def order_type(order: Comparison) -> Cpp:
     """Return the C++ type that compares elements (parts/order.cuh)."""
     if order.op is None:
         descending_mask = sum(
             1 << i for i, is_descending in enumerate(order.directions) if is_descending
         )
-        return f"gpualgo::ByValue<{descending_mask}>"
-    less = functor(order.op, (order.element, order.element), BOOL)
-    return f"gpualgo::ByFunction<{less}, {str(order.is_turned).lower()}>"
+        return cpp("ByValue", descending_mask)
+    less = Applied(order.op, (order.element, order.element), BOOL)
+    return cpp("ByFunction", less, order.is_turned)
 
 
-def words(sizes: Sequence[int]) -> str:
+def words(sizes: Sequence[int]) -> Cpp | str:
     """Return the C++ type of values of these sizes, which are moved together."""
     types = [word(size) for size in sizes]
     if len(types) < 2:
         return types[0] if types else "gpualgo::NoValues"
-    return f"gpualgo::Tuple<{', '.join(types)}>"
+    return cpp("Tuple", *types)

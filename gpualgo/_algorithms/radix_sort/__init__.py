@@ -103,8 +103,6 @@ def radix_sort(
         Array for the sorted keys; with `values` a tuple (keys, values), each itself a tuple if its
         input is one. An array may be its own input, which is then sorted in place; otherwise it
         must not overlap the inputs.
-    stream : stream, optional
-        CUDA stream for device arrays; by default the current stream of the array's library.
 
     Returns
     -------
@@ -122,8 +120,6 @@ def radix_sort(
     ValueError
         Shapes differ or do not broadcast, the range of bits is empty or too wide, or `out` partly
         overlaps an input.
-    numpy.exceptions.AxisError
-        The axis is out of range.
 
     Notes
     -----
@@ -140,9 +136,6 @@ def radix_sort(
 
     See https://github.com/gpualgo/gpualgo/blob/main/docs/radix_sort.md.
 
-    Examples
-    --------
-    >>> import numpy as np, gpualgo as ga
     >>> ga.radix_sort(np.array([3.0, np.nan, -1.0, 2.0], np.float32))
     array([-1.,  2.,  3., nan], dtype=float32)
     >>> ga.radix_sort(np.array([2, 1, 2, 0]), np.array(["b", "a", "c", "d"]), descending=True)
@@ -268,8 +261,6 @@ def argsort(
     out : array, optional
         Array for the indices, with the shape of `keys` (flattened if `axis` is None). It must not
         overlap `keys`.
-    stream : stream, optional
-        CUDA stream for device arrays; by default the current stream of the array's library.
 
     Returns
     -------
@@ -283,8 +274,6 @@ def argsort(
         of `out`.
     ValueError
         The index dtype is too narrow for a row, or `out` has another shape or overlaps `keys`.
-    numpy.exceptions.AxisError
-        The axis is out of range.
 
     Notes
     -----
@@ -293,9 +282,6 @@ def argsort(
 
     See https://github.com/gpualgo/gpualgo/blob/main/docs/radix_sort.md.
 
-    Examples
-    --------
-    >>> import numpy as np, gpualgo as ga
     >>> ga.argsort(np.array([0.0, 2.0, -0.0, 1.0]))
     array([0, 2, 3, 1])
     >>> ga.argsort(np.array([[1, 3, 3]], np.uint8), descending=True, dtype=np.int32)

@@ -179,15 +179,15 @@ def _sort(problem: Sort, arrays: Sequence[Array], results: Sequence[Array]) -> N
         else:
             key_source, sorted_keys = _one_row(keys[0], results[0]), results[0]
         if word is not None:
-            moved = targets = [_flat(_packed(values, word), results[0])]
+            moved = targets = [_flat(packed(values, word), results[0])]
         else:
             moved = [_one_row(x, out) for x, out in zip(values, out_values, strict=True)]
             targets = list(out_values)
         sort_rows([key_source, *moved], [sorted_keys, *targets], _order_of(problem, first))
         if word is not None:
-            _unpack(moved[0], word, out_values)
+            unpack(moved[0], word, out_values)
     if first.is_word:
-        _unpack(sorted_keys, first.dtype, results[: first.size])
+        unpack(sorted_keys, first.dtype, results[: first.size])
     elif sorted_keys is not results[0]:
         each_part(sorted_keys.shape, lambda part: np.copyto(results[0][part], sorted_keys[part]))
 
@@ -232,21 +232,21 @@ def _flat(array: Array, like: Array) -> Array:
 def _keys_of(group: Group, keys: Sequence[Array]) -> Array:
     if not group.is_word:
         return keys[group.first]
-    return _packed([keys[i] for i in group.places], group.dtype)
+    return packed([keys[i] for i in group.places], group.dtype)
 
 
-def _packed(arrays: Sequence[Array], word: Dtype) -> Array:
-    packed = np.empty(arrays[0].shape, word)
-    _copy_each(_fields_of(packed, word), arrays)
-    return packed
+def packed(arrays: Sequence[Array], word: Dtype) -> Array:
+    words = np.empty(arrays[0].shape, word)
+    _copy_each(_fields_of(words, word), arrays)
+    return words
 
 
-def _unpack(packed: Array, word: Dtype, targets: Sequence[Array]) -> None:
-    _copy_each(targets, _fields_of(packed, word))
+def unpack(words: Array, word: Dtype, targets: Sequence[Array]) -> None:
+    _copy_each(targets, _fields_of(words, word))
 
 
-def _fields_of(packed: Array, word: Dtype) -> list[Array]:
-    return [packed[name] for name in word.names or ()]
+def _fields_of(words: Array, word: Dtype) -> list[Array]:
+    return [words[name] for name in word.names or ()]
 
 
 def _copy_each(targets: Sequence[Array], sources: Sequence[Array]) -> None:

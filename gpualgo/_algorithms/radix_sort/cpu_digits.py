@@ -135,7 +135,9 @@ def _launch(arrays: Sequence[Array | None], order: Order) -> Launch:
     dims = list(zip(outer, *strides, strict=False))
     dims = merge(sorted(dims, key=lambda dim: -abs(dim[1])))
     packs = [
-        0 if a is None or is_dense([(length, a.strides[-1])], 0, a.itemsize) else packer(a.itemsize)
+        0
+        if a is None or is_dense([(length, a.strides[-1])], 0, a.itemsize)
+        else packer(a.itemsize, a.strides[-1], a.size)
         for a in arrays
     ]
     sizes = (keys.itemsize, 0 if out_values is None else out_values.itemsize)
@@ -268,7 +270,7 @@ class _LongRow:
         self.table[[rk.COUNTS, rk.SHIFT, rk.BUCKETS]] = address(self.counts), shift, 1 << bits
         self._run(entry("count"), rk.CODES_BYTES + (8 << bits))
         self.table[rk.ENTRY] = entry("place")
-        invoke()(address(self.table), 0, 0, 1)
+        run_tasks(invoke(), self.table, 1, 0)
 
     def _count_and_fill(self) -> None:
         """Counting sort of integers of one or two bytes."""

@@ -14,7 +14,6 @@ from gpualgo._algorithms.histogram import tuning as histogram_policy
 from gpualgo._algorithms.histogram.cuda import machine_of
 from gpualgo._algorithms.histogram.cuda_bins import DeviceBins
 from gpualgo._algorithms.radix_sort import cuda_passes as passes
-from gpualgo._algorithms.radix_sort import cuda_tuples as words
 from gpualgo._algorithms.radix_sort import tuning
 from gpualgo._algorithms.radix_sort.cuda_passes import (
     Arrays,
@@ -27,14 +26,14 @@ from gpualgo._algorithms.radix_sort.cuda_passes import (
 from gpualgo._algorithms.radix_sort.digits import flipped_bits, ranks_of
 from gpualgo._algorithms.radix_sort.problem import PARTS, Dtype, Group, Sort, used_bits
 from gpualgo._algorithms.transform import cuda as elementwise
-from gpualgo._algorithms.transform.tuning import Applied
 from gpualgo._arrays.view import View, dense_view
 from gpualgo._base import records
 from gpualgo._base.threads import cut
 from gpualgo._cuda import build
 from gpualgo._cuda.build import Spec
+from gpualgo._cuda.headers import cpp
 from gpualgo._cuda.plan import KEPT, NONE, TICKETS, Clear, Launch, Piece, Plan
-from gpualgo._cuda.templates import VECTOR_BYTES
+from gpualgo._cuda.templates import VECTOR_BYTES, Applied, kernel_spec, launch
 from gpualgo._driver import driver, staging
 from gpualgo._driver.device import TICKET_BYTES
 from gpualgo._operators.operator import as_operator
@@ -76,8 +75,8 @@ def steps_of(
     flip = flipped_bits(dtype, descending)
     count, fill = _launches(device, dtype, num_items, offset_bytes, flip)
     steps: list[Launch | Clear] = [
-        count({"input": source, "counters": counters, "offsets": offsets, "ticket": tickets}),
-        fill({"output": target, "offsets": offsets}),
+        count(takes={"input": source, "counters": counters, "offsets": offsets, "ticket": tickets}),
+        fill(takes={"output": target, "offsets": offsets}),
     ]
     if dtype.itemsize > 1:  # the counters of 8-bit keys are among the tickets
         steps.insert(0, Clear(tables, counter_bytes))
@@ -96,25 +95,20 @@ def _launches(
     table = {
         "num_slots": 1 << 8 * dtype.itemsize, "replicas": tiling.replicas, "words": tiling.words,
     }  # fmt: skip
-    packed = tuning.COUNT_PARAMS.pack(
-        num_items=num_items, flip=flip, table=table, num_blocks=tiling.parts
-    )
-    counting, filling = build.kernels(
-        [
-            count_spec(machine, dtype.itemsize, tiling, offset_bytes),
-            fill_spec(machine, dtype.itemsize, offset_bytes),
-        ],
-        device,
-    )
+    counting = count_spec(machine, dtype.itemsize, tiling, offset_bytes)
+    filling = fill_spec(machine, dtype.itemsize, offset_bytes)
+    build.kernels([counting, filling], device)
     count = partial(
-        Launch, counting, tiling.parts, tiling.policy.block_threads, packed, device,
+        launch, counting, device, tiling.parts, tiling.policy.block_threads,
         shared_bytes=histogram_policy.SHARED_HEAD_BYTES + 4 * max(tiling.words, _SCAN_WORDS),
+        num_items=num_items, flip=flip, table=table, num_blocks=tiling.parts,
     )  # fmt: skip
     items = VECTOR_BYTES // dtype.itemsize
     tile = _FILL.block_threads * _FILL.loads * items
     grid = -(-(num_items + items - 1) // tile)
-    packed = tuning.FILL_PARAMS.pack(num_items=num_items, flip=flip)
-    fill = partial(Launch, filling, grid, _FILL.block_threads, packed, device)
+    fill = partial(
+        launch, filling, device, grid, _FILL.block_threads, num_items=num_items, flip=flip
+    )
     return count, fill
 
 
@@ -122,9 +116,8 @@ def tile_keys(
     machine: histogram_policy.Machine, itemsize: int, num_items: int
 ) -> histogram_policy.Tiling:
     key_bins = DeviceBins(
-        f"gpualgo::KeyBins<{tuning.word(itemsize)}>", tuning.KEY_BINS_PARAMS, lambda _: {},
-        table_bins=1 << 8 * itemsize,
-    )  # fmt: skip
+        cpp("KeyBins", tuning.word(itemsize)), lambda _: {}, table_bins=1 << 8 * itemsize
+    )
     return histogram_policy.tiling(machine, key_bins, 1, 1, num_items, itemsize)
 
 
@@ -132,21 +125,14 @@ def count_spec(
     machine: histogram_policy.Machine, itemsize: int, tiling: histogram_policy.Tiling,
     offset_bytes: int,
 ) -> Spec:  # fmt: skip
-    return Spec(
-        "radix_sort/counting.cuh",
-        f"gpualgo::counting_sort_count_kernel<{tiling.policy.cpp(machine.capability)}, "
-        f"{tuning.word(itemsize)}, {tiling.table}, {tuning.word(offset_bytes)}>",
-        tuning.COUNT_PARAMS,
-    )
+    policy, key = tiling.policy.cpp(machine.capability), tuning.word(itemsize)
+    types = policy, key, tiling.table, tuning.word(offset_bytes)
+    return kernel_spec("radix_sort/counting.cuh", "counting_sort_count_kernel", *types)
 
 
 def fill_spec(machine: histogram_policy.Machine, itemsize: int, offset_bytes: int) -> Spec:
-    return Spec(
-        "radix_sort/counting.cuh",
-        f"gpualgo::counting_sort_fill_kernel<{_FILL.cpp(machine.capability)}, "
-        f"{tuning.word(itemsize)}, {tuning.word(offset_bytes)}>",
-        tuning.FILL_PARAMS,
-    )
+    types = _FILL.cpp(machine.capability), tuning.word(itemsize), tuning.word(offset_bytes)
+    return kernel_spec("radix_sort/counting.cuh", "counting_sort_fill_kernel", *types)
 
 
 # --- Plans. Fields that fit 8 bytes are packed into one key, sorted once and unpacked. More fields
@@ -195,7 +181,7 @@ class _Builder(Builder):
             indices = self._scratch(self._num_items * size)
             self._order(indices, size)
             narrow = target.dense_rows(indices, size)
-            self._pack([(narrow, 0)], result_bytes, key_dst)
+            self._pack([narrow], result_bytes, key_dst)
         self._scatter(target, key_dst)
 
     def add_one_sort(self, group: Group) -> None:
@@ -220,7 +206,7 @@ class _Builder(Builder):
                 val_src = val_dst = self._scratch(self._num_items * word.itemsize)
                 same = True
                 parts = [self._aligned(operand) for operand in self._values]
-                self._pack(_with_offsets(parts, word), word.itemsize, val_dst)
+                self._pack(_in_order(parts, word), word.itemsize, val_dst)
             size = self._values[0].itemsize if word is None else word.itemsize
             job = self._job_of(group, keys_same or same, not (keys_same and same), size)
             self._sort(job, Arrays(key_src, val_src, key_dst, val_dst))
@@ -311,9 +297,9 @@ class _Builder(Builder):
         else:
             self._scatter(targets[0], slot)
 
-    def _parts(self, group: Group) -> list[tuple[Operand, int]]:
+    def _parts(self, group: Group) -> list[Operand]:
         operands = [self._aligned(self._keys[i]) for i in group.places]
-        return _with_offsets(operands, group.dtype) if group.is_word else [(operands[0], 0)]
+        return _in_order(operands, group.dtype) if group.is_word else operands[:1]
 
     def _job_of(
         self, group: Group, is_in_place: bool, has_to_write: bool, value_bytes: int = 0,
@@ -355,11 +341,11 @@ class _Builder(Builder):
         self.steps += steps
 
     def _pack(
-        self, parts: Sequence[tuple[Operand, int]], word_bytes: int, target: int,
+        self, parts: Sequence[Operand], word_bytes: int, target: int,
         indices: tuple[int, int] = (NONE, 0),
     ) -> None:  # fmt: skip
         rows = self._num_rows, self._row_items
-        self.steps.append(words.pack(parts, word_bytes, target, rows, self.device, indices))
+        self.steps.append(passes.pack(parts, word_bytes, target, rows, self.device, indices))
 
     def _unpack(self, source: int, word: Dtype, targets: Sequence[Operand]) -> None:
         """Add the step that writes words' fields to arrays, unaligned ones through a copy."""
@@ -367,11 +353,8 @@ class _Builder(Builder):
             t if t.is_aligned else t.dense_rows(self._scratch(t.num_bytes), t.itemsize)
             for t in targets
         ]
-        self.steps.append(
-            words.unpack(
-                source, word.itemsize, _with_offsets(aligned, word), self._num_items, self.device
-            )
-        )
+        rows, parts = (self._num_rows, self._row_items), _in_order(aligned, word)
+        self.steps.append(passes.unpack(source, word.itemsize, parts, rows, self.device))
         for target, dense in zip(targets, aligned, strict=True):
             if dense is not target:
                 self._scatter(target, dense.slot)
@@ -384,7 +367,7 @@ class _Builder(Builder):
         slot = target.slot
         if not target.is_ready or target.address == source.address:
             slot = self._shared_piece("numbers", target.num_bytes)
-        self._pack([(source, 0)], source.itemsize, slot, (indices, size))
+        self._pack([source], source.itemsize, slot, (indices, size))
         self._scatter(target, slot)
 
     # --- memory -------------------------------------------------------------------------------
@@ -407,8 +390,10 @@ class _Builder(Builder):
         return self._slots.piece(index)
 
 
-def _with_offsets(operands: Sequence[Operand], word: Dtype) -> list[tuple[Operand, int]]:
-    return list(zip(operands, words.offsets(word), strict=True))
+def _in_order(operands: Sequence[Operand], word: Dtype) -> list[Operand]:
+    """Return arrays in the order of their fields in a word, from the lowest bytes on."""
+    pairs = zip(operands, records.offsets(word), strict=True)
+    return [operand for operand, _ in sorted(pairs, key=lambda pair: pair[1])]
 
 
 # --- Out-of-core sort of host arrays larger than a GPU's memory.
@@ -528,7 +513,7 @@ class _OutOfCoreSort:
                 for start, end in ends:
                     for x, address in zip(sources, inputs, strict=False):
                         parts = staging.stretch(x, start, end)
-                        staging.upload_all(parts, address, self.device, stream)
+                        staging.copy_all(parts, address, self.device, stream, is_upload=True)
                     if counting:
                         queue(counting[end - start], start, inputs[-1])
                     sort(end - start, list(zip(runs, outputs, strict=True)), start)
@@ -538,7 +523,7 @@ class _OutOfCoreSort:
                 for (start, end), (first, last) in zip(ends, pieces, strict=True):
                     for x, address in zip(runs, inputs, strict=True):
                         parts = [x[a:b] for a, b in zip(first, last, strict=True)]
-                        staging.upload_all(parts, address, self.device, stream)
+                        staging.copy_all(parts, address, self.device, stream, is_upload=True)
                     destinations = zip(targets, outputs[-len(targets) :], strict=True)
                     sort(end - start, list(destinations), start)
                 driver.synchronize(stream)

@@ -25,24 +25,27 @@ from gpualgo._arrays.view import View
 from gpualgo._base.strides import Dims, merge
 from gpualgo._cuda import build
 from gpualgo._cuda.build import Spec
-from gpualgo._cuda.parameters import I64, POINTER, Packed, Parameters
-from gpualgo._cuda.plan import KEPT, NONE, STATES, TICKETS, ArgMap, Clear, Launch, Piece
-from gpualgo._cuda.templates import DIVISOR, VECTOR_BYTES, layout
+from gpualgo._cuda.headers import cpp
+from gpualgo._cuda.plan import (
+    CONTROL_BYTES,
+    KEPT,
+    NONE,
+    STATES,
+    TICKETS,
+    Clear,
+    Launch,
+    Piece,
+    arg_map,
+)
+from gpualgo._cuda.templates import VECTOR_BYTES, kernel_spec, launch
 from gpualgo._driver import device as gpu
 from gpualgo._driver.device import KEPT_BYTES, aligned
-from gpualgo._driver.driver import Kernel
 
 # --- Copies between arrays of any strides, and gathers, for items of any size.
 
 _BLOCK_THREADS = 256
-_WORDS_PER_THREAD = 4
+_PER_THREAD = 4  # words, or items
 _WIDEST = 16
-_COPY = Parameters("CopyParams", input=POINTER, output=POINTER, num_words=I64, layout=layout(2))
-_GATHER = Parameters(
-    "GatherParams",
-    input=POINTER, output=POINTER, indices=POINTER, num_words=I64,
-    words_per_item=DIVISOR, row_items=DIVISOR,
-)  # fmt: skip
 
 
 def word_bytes(*numbers: int) -> int:
@@ -51,21 +54,17 @@ def word_bytes(*numbers: int) -> int:
 
 
 def copy_spec(word: int) -> Spec:
-    expression = f"gpualgo::copy_kernel<{_BLOCK_THREADS}, {_WORDS_PER_THREAD}, {tuning.word(word)}>"
-    return Spec("copy.cuh", expression, _COPY)
+    types = _BLOCK_THREADS, _PER_THREAD, tuning.word(word)
+    return kernel_spec("copy.cuh", "copy_kernel", *types)
 
 
 def gather_spec(word: int, index_bytes: int) -> Spec:
-    return Spec(
-        "copy.cuh",
-        f"gpualgo::gather_kernel<{_BLOCK_THREADS}, {_WORDS_PER_THREAD}, {tuning.word(word)}, "
-        f"{tuning.word(index_bytes)}>",
-        _GATHER,
-    )
+    types = _BLOCK_THREADS, _PER_THREAD, tuning.word(word), tuning.word(index_bytes)
+    return kernel_spec("copy.cuh", "gather_kernel", *types)
 
 
 def _grid(num_words: int) -> int:
-    return -(-num_words // (_BLOCK_THREADS * _WORDS_PER_THREAD))
+    return -(-num_words // (_BLOCK_THREADS * _PER_THREAD))
 
 
 def copy(
@@ -79,9 +78,10 @@ def copy(
         dims.append((itemsize // word, (word, word)))
     dims = merge(dims)
     num_words = math.prod(extent for extent, _ in dims)
-    packed = _COPY.pack(num_words=num_words, layout=dims)
-    kernel = build.kernel(copy_spec(word), device)
-    return Launch(kernel, _grid(num_words), _BLOCK_THREADS, packed, device, takes)
+    return launch(
+        copy_spec(word), device, _grid(num_words), _BLOCK_THREADS, takes,
+        num_words=num_words, layout=dims,
+    )  # fmt: skip
 
 
 def gather(
@@ -91,9 +91,10 @@ def gather(
     """Return the launch that gathers items of rows in the order of `indices`."""
     word = word_bytes(itemsize, alignment)
     num_words = num_rows * row_items * (itemsize // word)
-    packed = _GATHER.pack(num_words=num_words, words_per_item=itemsize // word, row_items=row_items)
-    kernel = build.kernel(gather_spec(word, index_bytes), device)
-    return Launch(kernel, _grid(num_words), _BLOCK_THREADS, packed, device, takes)
+    return launch(
+        gather_spec(word, index_bytes), device, _grid(num_words), _BLOCK_THREADS, takes,
+        num_words=num_words, words_per_item=itemsize // word, row_items=row_items,
+    )  # fmt: skip
 
 
 # --- Arrays of a GPU sort, viewed as rows along the sorted axis.
@@ -142,8 +143,59 @@ class Operand:
         return operand
 
 
-_CONTROL_BYTES = 256  # LookbackControl; RadixControl takes 72 bytes
-_KEPT_TILES = (gpu.STATE_BYTES - _CONTROL_BYTES) // (8 * tuning.NUM_DIGITS)
+# --- Packing of arrays' items into words, and unpacking (radix_sort/words.cuh).
+
+
+def pack(
+    operands: Sequence[Operand], word_bytes: int, target: int, rows: tuple[int, int], device: int,
+    indices: tuple[int, int] = (NONE, 0),
+) -> Launch:  # fmt: skip
+    """Return the launch that packs items side by side into dense words, from the lowest bytes on.
+
+    `rows`: their number and length; `indices`: slot and size of the indices of elements within
+    their row.
+    """
+    index_slot, index_bytes = indices
+    # In order of the elements if there are no indices.
+    index = tuning.word(index_bytes) if index_bytes else "gpualgo::InOrder"
+    slots = {"indices": index_slot, "words": target}
+    return _of_words("pack", operands, word_bytes, rows, device, slots, index, row_items=rows[1])
+
+
+def unpack(
+    source: int, word_bytes: int, operands: Sequence[Operand], rows: tuple[int, int], device: int
+) -> Launch:
+    """Return the launch that writes the fields of dense words to arrays."""
+    return _of_words("unpack", operands, word_bytes, rows, device, {"words": source})
+
+
+def words_spec(
+    name: str, word_bytes: int, sizes: Sequence[int], is_dense: bool, *index: str
+) -> Spec:
+    policy = cpp("WordsPolicy", _BLOCK_THREADS, _PER_THREAD, is_dense)
+    types = policy, tuning.word(word_bytes), cpp("Tuple", *map(tuning.word, sizes)), *index
+    return kernel_spec("radix_sort/words.cuh", f"{name}_words_kernel", *types)
+
+
+def _of_words(
+    name: str, operands: Sequence[Operand], word_bytes: int, rows: tuple[int, int], device: int,
+    slots: dict[str, Any], *index: str, **fixed: Any,
+) -> Launch:  # fmt: skip
+    is_dense, dims = all(operand.is_gapless for operand in operands), []
+    if not is_dense:
+        strides = zip(*(operand.strides for operand in operands), strict=True)
+        extents = [extent for extent, _ in operands[0].dims]
+        dims = merge(list(zip(extents, strides, strict=True)))
+    spec = words_spec(name, word_bytes, [x.itemsize for x in operands], is_dense, *index)
+    slots = {"numbers": [operand.slot for operand in operands], **slots}
+    num_items = rows[0] * rows[1]
+    return launch(
+        spec, device, _grid(num_items), _BLOCK_THREADS, slots, num_items=num_items, layout=dims,
+        **fixed,
+    )  # fmt: skip
+
+
+_KEPT_TILES = (gpu.STATE_BYTES - CONTROL_BYTES) // (8 * tuning.NUM_DIGITS)
 _TABLE_BYTES = 8 << 20  # limit of the digit tables of rows sorted at once
 
 Steps: TypeAlias = list[Launch | Clear]
@@ -199,7 +251,7 @@ class Layout:
         tables = num_rows * num_passes * tuning.NUM_DIGITS * job.index_bytes
         self.counts = aligned(72 + 4 * num_rows)
         self.control_bytes = self.counts + tables
-        self.state_bytes = _CONTROL_BYTES + ring * tuning.NUM_DIGITS * 8 * words
+        self.state_bytes = CONTROL_BYTES + ring * tuning.NUM_DIGITS * 8 * words
         self.schedule = aligned(tables)
         self.table_bytes = self.schedule + aligned(4 * tuning.MAX_PASSES)
         num_keys = num_rows * job.row_items
@@ -244,35 +296,35 @@ class Batch:
         ring = min(tuning.RING, 1 << max(4, (num_tiles - 1).bit_length()))
         stored_tiles = num_tiles if num_tiles <= _KEPT_TILES and job.index_bytes == 4 else ring
         self.layout = Layout(job, num_rows, len(digits), max(16, stored_tiles))
-        num_words = (max(self.layout.state_bytes, gpu.STATE_BYTES) - _CONTROL_BYTES) // 8
+        num_words = (max(self.layout.state_bytes, gpu.STATE_BYTES) - CONTROL_BYTES) // 8
         if not self.layout.is_kept:
-            num_words = (self.layout.state_bytes - _CONTROL_BYTES) // 8
-        padding = last_key(job.dtype, job.descending)
-        packed = [
-            tuning.PASS_PARAMS.pack(
-                num_tiles=num_tiles, row_items=job.row_items, tiles_per_row=tiles_per_row,
-                num_words=num_words, ring=ring, makes_values=job.makes_indices, pass_index=index,
-                num_passes=len(digits), digit=digit, padding=padding,
+            num_words = (self.layout.state_bytes - CONTROL_BYTES) // 8
+        hist_policy = tuning.histogram_policy(num_keys * job.key_bytes, len(digits), self._limit)
+        overlaps = gpu.get(job.device).may_overlap
+        counting = tuning.histogram_spec(
+            job.dtype, job.descending, len(digits), job.index_bytes, hist_policy, overlaps
+        )
+        sorting = tuning.pass_spec(
+            job.dtype, job.descending, job.value_bytes, job.result_bytes, job.index_bytes,
+            tiling, num_rows > 1, overlaps,
+        )  # fmt: skip
+        build.kernels([counting, sorting], job.device)
+        self._histogram = self._histogram_launch(counting, hist_policy, digits)
+        grid = min(num_tiles, self._sms * tiling.blocks_per_sm)
+        self._passes = [
+            partial(
+                launch, sorting, job.device, grid, tiling.block_threads,
+                shared_bytes=tiling.shared_bytes(job.key_bytes, job.value_bytes, job.index_bytes),
+                overlaps=overlaps, num_tiles=num_tiles, row_items=job.row_items,
+                tiles_per_row=tiles_per_row, num_words=num_words, ring=ring,
+                makes_values=job.makes_indices, pass_index=index, num_passes=len(digits),
+                digit=digit, padding=last_key(job.dtype, job.descending),
             )
             for index, digit in enumerate(packed_digits(digits, len(digits)))
         ]  # fmt: skip
-        hist_policy = tuning.histogram_policy(num_keys * job.key_bytes, len(digits), self._limit)
-        overlaps = gpu.get(job.device).may_overlap
-        specs = [
-            tuning.histogram_spec(
-                job.dtype, job.descending, len(digits), job.index_bytes, hist_policy, overlaps
-            ),
-            tuning.pass_spec(
-                job.dtype, job.descending, job.value_bytes, job.result_bytes, job.index_bytes,
-                tiling, num_rows > 1, overlaps,
-            ),
-        ]  # fmt: skip
-        histogram_kernel, pass_kernel = build.kernels(specs, job.device)
-        self._histogram = self._histogram_launch(histogram_kernel, hist_policy, digits)
-        self._passes = self._pass_launches(pass_kernel, tiling, num_tiles, packed)
 
     def _histogram_launch(
-        self, kernel: Kernel, tiling: tuning.HistogramPolicy, digits: list[Digit]
+        self, spec: Spec, tiling: tuning.HistogramPolicy, digits: list[Digit]
     ) -> Callable[..., Launch]:
         job = self.job
         items = VECTOR_BYTES // job.key_bytes
@@ -281,29 +333,13 @@ class Batch:
         per_row = max(1, min(-(-job.row_items // min_items), resident // self.num_rows))
         chunk = -(-job.row_items // (per_row * items)) * items
         per_row = -(-job.row_items // chunk)
-        packed = tuning.HISTOGRAM_PARAMS.pack(
-            row_items=job.row_items, chunk_items=chunk, num_rows=self.num_rows,
-            blocks_per_row=per_row, digits=packed_digits(digits, tuning.MAX_PASSES),
-            is_in_place=job.is_in_place, has_to_write=job.has_to_write,
-        )  # fmt: skip
         return partial(
-            Launch, kernel, per_row * self.num_rows, tiling.block_threads,
-            packed, job.device, shared_bytes=tiling.shared_bytes(len(digits)),
+            launch, spec, job.device, per_row * self.num_rows, tiling.block_threads,
+            shared_bytes=tiling.shared_bytes(len(digits)), row_items=job.row_items,
+            chunk_items=chunk, num_rows=self.num_rows, blocks_per_row=per_row,
+            digits=packed_digits(digits, tuning.MAX_PASSES), is_in_place=job.is_in_place,
+            has_to_write=job.has_to_write,
         )  # fmt: skip
-
-    def _pass_launches(
-        self, kernel: Kernel, tiling: tuning.Policy, num_tiles: int, packed: list[Packed]
-    ) -> list[Callable[..., Launch]]:
-        job, overlaps = self.job, gpu.get(self.job.device).may_overlap
-        grid = min(num_tiles, self._sms * tiling.blocks_per_sm)
-        shared = tiling.shared_bytes(job.key_bytes, job.value_bytes, job.index_bytes)
-        return [
-            partial(
-                Launch, kernel, grid, tiling.block_threads, params, job.device,
-                shared_bytes=shared, overlaps=overlaps,
-            )
-            for params in packed
-        ]  # fmt: skip
 
     def launches(self, arrays: Arrays, storage: _Storage, first_row: int) -> list[Launch]:
         layout = self.layout
@@ -323,8 +359,8 @@ class Batch:
             "states": states, "tables": table_slots,
         }  # fmt: skip
         return [
-            self._histogram({"keys": keys, "tables": table_slots}),
-            *[launch(slots) for launch in self._passes],
+            self._histogram(takes={"keys": keys, "tables": table_slots}),
+            *[sort(takes=slots) for sort in self._passes],
         ]
 
     def _row_addresses(self, arrays: Arrays, first_row: int) -> list[_Address]:
@@ -411,32 +447,25 @@ def launch_of(job: Job, arrays: Arrays) -> Launch | None:
 
 def _launch(job: Job, tiling: tuning.RowPolicy, arrays: Arrays) -> Launch:
     digits = digits_of(job.dtype, job.descending, job.begin_bit, job.end_bit, False)
-    packed = tuning.ROWS_PARAMS.pack(
+    return launch(
+        tuning.rows_spec(job.dtype, job.descending, job.result_bytes, tiling), job.device,
+        -(-job.num_rows // tiling.rows_per_block), tiling.block_threads, _slots(arrays),
+        shared_bytes=tiling.shared_bytes(job.key_bytes, job.result_bytes > 0),
         num_rows=job.num_rows, row_items=job.row_items, padding=last_key(job.dtype, job.descending),
         is_padding_highest=True, num_passes=len(digits),
         digits=packed_digits(digits, tuning.MAX_ROW_PASSES),
     )  # fmt: skip
-    spec = tuning.rows_spec(job.dtype, job.descending, job.result_bytes, tiling)
-    kernel = build.kernel(spec, job.device)
-    shared = tiling.shared_bytes(job.key_bytes, job.result_bytes > 0)
-    grid = -(-job.num_rows // tiling.rows_per_block)
-    return Launch(
-        kernel, grid, tiling.block_threads, packed, job.device, _slots(arrays), shared_bytes=shared
-    )
 
 
 def _small_launch(job: Job, arrays: Arrays) -> Launch:
     width = 1 << (job.row_items - 1).bit_length()
     mask = (1 << job.end_bit - job.begin_bit) - 1
-    flip = flipped_bits(job.dtype, job.descending) >> job.begin_bit & mask
-    packed = tuning.SMALL_ROWS_PARAMS.pack(
-        num_rows=job.num_rows, row_items=job.row_items, mask=mask, flip=flip, shift=job.begin_bit
-    )
-    spec = tuning.small_rows_spec(job.dtype, job.descending, job.result_bytes, width)
     rows_per_block = tuning.SMALL_ROWS_THREADS // width
-    return Launch(
-        build.kernel(spec, job.device), -(-job.num_rows // rows_per_block),
-        tuning.SMALL_ROWS_THREADS, packed, job.device, _slots(arrays),
+    return launch(
+        tuning.small_rows_spec(job.dtype, job.descending, job.result_bytes, width), job.device,
+        -(-job.num_rows // rows_per_block), tuning.SMALL_ROWS_THREADS, _slots(arrays),
+        num_rows=job.num_rows, row_items=job.row_items, mask=mask, shift=job.begin_bit,
+        flip=flipped_bits(job.dtype, job.descending) >> job.begin_bit & mask,
     )  # fmt: skip
 
 
@@ -459,10 +488,10 @@ class Builder:
         self.device = views[0].device
         self.steps: Steps = []
         self.pieces: list[Piece] = []
-        self._slots = slots = ArgMap(len(views), len(targets))
+        self._slots = slots = arg_map(len(views), len(targets))
         # The outputs of flattened sorts are rows already.
-        self._sources = [Operand(x, axis, slots.source(i)) for i, x in enumerate(views)]
-        self._targets = [Operand(x, axis, slots.target(i)) for i, x in enumerate(targets)]
+        self._sources = [Operand(x, axis, i) for x, i in zip(views, slots.sources, strict=True)]
+        self._targets = [Operand(x, axis, i) for x, i in zip(targets, slots.targets, strict=True)]
         self._row_items = row_items
         self._num_rows = math.prod(views[0].shape) // row_items
 

@@ -1,75 +1,17 @@
-"""Kernel parameters and tuning table of radix sorts."""
+"""Tuning table of radix sorts."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cache
 
-from gpualgo._algorithms.histogram.cuda_bins import TABLE_SIZE_PARAMS
 from gpualgo._algorithms.radix_sort.digits import DIGIT_BITS, order
 from gpualgo._algorithms.radix_sort.problem import Descending, Dtype
 from gpualgo._cuda.build import Spec
-from gpualgo._cuda.parameters import I64, POINTER, U32, U64, Parameters
-from gpualgo._cuda.templates import DIVISOR, WARP, layout
+from gpualgo._cuda.headers import cpp
+from gpualgo._cuda.templates import WARP, kernel_spec
 
-# --- Kernel parameters of the radix sort (radix_sort/*.cuh).
-
-MAX_PASSES = 12
-MAX_ROW_PASSES = 8
-_DIGIT = Parameters("Digit", shift=U32, mask=U32, flip=U32)
-_TABLES = Parameters(
-    "RadixTables", control=POINTER, counts=POINTER, starts=POINTER, schedule=POINTER
-)
-_BUFFER = Parameters("RadixBuffer", keys=POINTER, values=POINTER)
-HISTOGRAM_PARAMS = Parameters(
-    "RadixHistogramParams",
-    keys=POINTER, tables=_TABLES, row_items=I64, chunk_items=I64, num_rows=I64,
-    blocks_per_row=DIVISOR, digits=_DIGIT[MAX_PASSES], is_in_place=U32, has_to_write=U32,
-)  # fmt: skip
-PASS_PARAMS = Parameters(
-    "RadixPassParams",
-    input=_BUFFER, output=_BUFFER, sides=_BUFFER[2], states=POINTER, tables=_TABLES,
-    num_tiles=I64, row_items=I64, tiles_per_row=DIVISOR, num_words=I64, ring=U32,
-    makes_values=U32, pass_index=U32, num_passes=U32, digit=_DIGIT, padding=U64,
-)  # fmt: skip
-ROWS_PARAMS = Parameters(
-    "SortRowsParams",
-    keys=POINTER, values=POINTER, output_keys=POINTER, output_values=POINTER, num_rows=I64,
-    row_items=I64, padding=U64, is_padding_highest=U32, num_passes=U32,
-    digits=_DIGIT[MAX_ROW_PASSES],
-)  # fmt: skip
-SMALL_ROWS_PARAMS = Parameters(
-    "SortSmallRowsParams",
-    keys=POINTER, values=POINTER, output_keys=POINTER, output_values=POINTER, num_rows=I64,
-    row_items=I64, mask=U64, flip=U64, shift=I64,
-)  # fmt: skip
-KEY_BINS_PARAMS = Parameters("KeyBins")
-COUNT_PARAMS = Parameters(
-    "CountingSortCount",
-    input=POINTER, counters=POINTER, offsets=POINTER, ticket=POINTER, num_items=I64, flip=I64,
-    table=TABLE_SIZE_PARAMS, num_blocks=DIVISOR,
-)  # fmt: skip
-FILL_PARAMS = Parameters(
-    "CountingSortFill", output=POINTER, offsets=POINTER, num_items=I64, flip=I64
-)
-
-
-@cache
-def pack_words_params(count: int) -> Parameters:
-    return Parameters(
-        "PackParams",
-        numbers=POINTER[count], indices=POINTER, words=POINTER, num_items=I64, row_items=DIVISOR,
-        layout=layout(count),
-    )  # fmt: skip
-
-
-@cache
-def unpack_words_params(count: int) -> Parameters:
-    return Parameters(
-        "UnpackParams",
-        words=POINTER, numbers=POINTER[count], num_items=I64, layout=layout(count),
-    )  # fmt: skip
-
+MAX_PASSES = 12  # max_passes of radix_sort/histogram.cuh
+MAX_ROW_PASSES = 8  # max_row_passes of radix_sort/rows.cuh
 
 # --- Tuning of the GPU radix sort: kernels, template arguments, tile sizes.
 
@@ -250,14 +192,11 @@ def histogram_spec(
     dtype: Dtype, descending: Descending, num_passes: int, index_bytes: int,
     policy: HistogramPolicy, overlaps: bool,
 ) -> Spec:  # fmt: skip
-    arguments = (policy.block_threads, policy.loads, policy.replicas, str(overlaps).lower())
-    keys = order(dtype, descending)
-    return Spec(
-        "radix_sort/histogram.cuh",
-        "gpualgo::radix_histogram_kernel<gpualgo::RadixHistogramPolicy"
-        f"<{', '.join(map(str, arguments))}>, {num_passes}, {keys}, {word(index_bytes)}>",
-        HISTOGRAM_PARAMS,
+    tuned = cpp(
+        "RadixHistogramPolicy", policy.block_threads, policy.loads, policy.replicas, overlaps
     )
+    types = tuned, num_passes, order(dtype, descending), word(index_bytes)
+    return kernel_spec("radix_sort/histogram.cuh", "radix_histogram_kernel", *types)
 
 
 def pass_spec(
@@ -268,34 +207,23 @@ def pass_spec(
 
     `overlaps`: the kernel may start while the previous one still runs (sm_90).
     """
-    shared = policy.shared_bytes(dtype.itemsize, value_bytes, index_bytes)
-    arguments = (
-        policy.block_threads, policy.items, policy.blocks_per_sm, policy.window, shared,
-        *(str(flag).lower() for flag in (
-            policy.joins, policy.values_follow, policy.prefetches and overlaps, overlaps,
-        )),
+    tuned = cpp(
+        "RadixPolicy", policy.block_threads, policy.items, policy.blocks_per_sm, policy.window,
+        policy.shared_bytes(dtype.itemsize, value_bytes, index_bytes), policy.joins,
+        policy.values_follow, policy.prefetches and overlaps, overlaps,
     )  # fmt: skip
-    keys = order(dtype, descending)
-    return Spec(
-        "radix_sort/passes.cuh",
-        f"gpualgo::radix_pass_kernel<gpualgo::RadixPolicy<{', '.join(map(str, arguments))}>, "
-        f"{str(has_rows).lower()}, {keys}, {word(value_bytes)}, {word(result_bytes)}, "
-        f"{word(index_bytes)}>",
-        PASS_PARAMS,
-    )
+    words = map(word, (value_bytes, result_bytes, index_bytes))
+    types = tuned, has_rows, order(dtype, descending), *words
+    return kernel_spec("radix_sort/passes.cuh", "radix_pass_kernel", *types)
 
 
 def rows_spec(dtype: Dtype, descending: Descending, value_bytes: int, policy: RowPolicy) -> Spec:
-    shared = policy.shared_bytes(dtype.itemsize, value_bytes > 0)
-    arguments = (
-        policy.warps, policy.items, policy.rows_per_block, policy.blocks_per_sm, shared,
+    tuned = cpp(
+        "BlockSortPolicy", policy.warps, policy.items, policy.rows_per_block, policy.blocks_per_sm,
+        policy.shared_bytes(dtype.itemsize, value_bytes > 0),
     )  # fmt: skip
-    return Spec(
-        "radix_sort/rows.cuh",
-        f"gpualgo::sort_rows_kernel<gpualgo::BlockSortPolicy<{', '.join(map(str, arguments))}>, "
-        f"{order(dtype, descending)}, {word(value_bytes)}>",
-        ROWS_PARAMS,
-    )
+    types = tuned, order(dtype, descending), word(value_bytes)
+    return kernel_spec("radix_sort/rows.cuh", "sort_rows_kernel", *types)
 
 
 SMALL_ROWS_THREADS = 256
@@ -303,9 +231,5 @@ SMALL_ROWS_THREADS = 256
 
 def small_rows_spec(dtype: Dtype, descending: Descending, value_bytes: int, width: int) -> Spec:
     """Return the kernel that sorts rows of at most `width` keys, one per lane."""
-    return Spec(
-        "radix_sort/rows.cuh",
-        f"gpualgo::sort_small_rows_kernel<{SMALL_ROWS_THREADS}, {width}, "
-        f"{order(dtype, descending)}, {word(value_bytes)}>",
-        SMALL_ROWS_PARAMS,
-    )
+    types = SMALL_ROWS_THREADS, width, order(dtype, descending), word(value_bytes)
+    return kernel_spec("radix_sort/rows.cuh", "sort_small_rows_kernel", *types)

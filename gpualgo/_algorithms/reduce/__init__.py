@@ -95,8 +95,6 @@ def reduce(
     out : array, or tuple of arrays, optional
         Array for the result, with its shape and dtype, on the device of `x`. For tuples a tuple
         like the result, or a structured array.
-    stream : stream, optional
-        CUDA stream for device arrays; by default the current stream of the array's library.
 
     Returns
     -------
@@ -115,8 +113,6 @@ def reduce(
         `out` shares memory with `x`, or with an `init` that is an array or on a GPU.
     numpy.exceptions.AxisError
         An axis is out of range.
-    CompileError
-        numba cannot compile `op`.
 
     Notes
     -----
@@ -128,9 +124,6 @@ def reduce(
 
     See https://github.com/gpualgo/gpualgo/blob/main/docs/reduce.md.
 
-    Examples
-    --------
-    >>> import numpy as np, gpualgo as ga
     >>> float(ga.reduce(np.array([1.0, 2.0, 3.0], np.float32), 0.0, lambda a, b: a + b))
     6.0
     >>> ga.reduce(np.arange(6).reshape(2, 3), None, max, axis=1)

@@ -16,22 +16,15 @@ import numpy as np
 from gpualgo._algorithms.reduce import problem as rk
 from gpualgo._algorithms.reduce.problem import Reduction
 from gpualgo._base import records, threads
-from gpualgo._base.memo import Memo
 from gpualgo._base.records import Element
 from gpualgo._base.strides import dense_strides, squeezed
 from gpualgo._cpu.kernels import Applied, Kernel, compute_code, get_kernel, named
 from gpualgo._cpu.launch import Launch, plan_in_sequence
 from gpualgo._cpu.layout import (
-    MOST_OFFSETS,
     Dims,
-    Offsets,
     ScratchLayout,
     field_arguments,
-    group_packers,
-    is_dense,
-    may_be_interleaved,
     merge,
-    offsets_of,
     packer,
     table,
 )
@@ -89,38 +82,50 @@ def _fold_for(name: str, dtype: np.dtype[Any], acc: np.dtype[Any]) -> Fold | Non
     return None
 
 
-def _fold_into(fold: Fold, x: Array, out: Array) -> None:
-    flat = x.ravel(order="K")
-    tasks = max(1, flat.nbytes // _PIECE_BYTES) if flat.nbytes >= threads.LARGE_BYTES else 1
-    with np.errstate(invalid="ignore"):
-        if tasks == 1 or threads.num_threads() == 1:
-            out[...] = fold(flat)
-            return
-    deciding = _DECIDING.get(fold)  # a partial result that decides the result
-    parts: list[Any] = [not deciding] * tasks
-    if deciding is not None:  # often the first piece decides
-        parts[0] = fold(flat[: flat.size // tasks])
+def of_pieces(
+    flat: Array, count: int, function: Callable[[Array], Any], deciding: Any = None
+) -> list[Any]:
+    """Return function(piece) of so many pieces, by all threads, without NumPy's warnings.
+
+    After a result that equals `deciding`, which decides the whole, the other pieces are skipped.
+    """
+    if count == 1:
+        with np.errstate(invalid="ignore"):
+            return [function(flat)]
+    parts: list[Any] = [not deciding] * count
 
     def body(first: int, last: int) -> None:
         with np.errstate(invalid="ignore"):  # the error state is per thread
-            for task in range(first, last):
+            for piece in range(first, last):
                 if deciding is not None and deciding in parts:
                     return
-                start, stop = (flat.size * i // tasks for i in (task, task + 1))
-                parts[task] = fold(flat[start:stop])
+                start, stop = (flat.size * i // count for i in (piece, piece + 1))
+                parts[piece] = function(flat[start:stop])
 
-    threads.run(body, tasks, flat.nbytes)
-    results = np.array(parts)
-    out[...] = np.array(results.sum()) if fold is _count else fold(results)
+    if deciding is not None:  # often the first piece decides
+        body(0, 1)
+    threads.run(body, count, flat.nbytes)
+    return parts
+
+
+def _num_pieces(x: Array) -> int:
+    is_shared = x.nbytes >= threads.LARGE_BYTES and threads.num_threads() > 1
+    return max(1, x.nbytes // _PIECE_BYTES) if is_shared else 1
+
+
+def _fold_into(fold: Fold, x: Array, out: Array) -> None:
+    parts = of_pieces(x.ravel(order="K"), _num_pieces(x), fold, _DECIDING.get(fold))
+    if len(parts) > 1:
+        joined = np.array(parts)
+        parts = [np.array(joined.sum()) if fold is _count else fold(joined)]
+    out[...] = parts[0]
 
 
 def fold_plan(op: Operator, fold: Fold, x: Array) -> Plan:
     name = "count_nonzero" if fold is _count else str(op.name or _name_of(op.fn))
-    is_shared = x.nbytes >= threads.LARGE_BYTES and threads.num_threads() > 1
-    tasks = x.nbytes // _PIECE_BYTES if is_shared else 1
     return Plan(
         lambda arrays, outs, _: _fold_into(fold, arrays[0], outs[0]),
-        [of_numpy(name, x.size, tasks, x.nbytes)],
+        [of_numpy(name, x.size, _num_pieces(x), x.nbytes)],
     )
 
 
@@ -195,7 +200,6 @@ class Layout(NamedTuple):
     kept: tuple[tuple[int, ...], ...]
     reduced: tuple[tuple[int, ...], ...]
     column: bool  # the last kept dimension is folded as columns
-    offsets: Offsets | None = None  # of interleaved fields
 
     @property
     def length(self) -> int:
@@ -337,7 +341,7 @@ def plan_of(
     shifts, layout = layout_of(shape, strides, out_strides, axes, op.commutative, source)
     size = leaves[0].size
     routine = _routine(layout, acc, size, size * sum(leaf.itemsize for leaf in leaves))
-    return _plan_of(shifts, strides, size, layout, len(outs), op, acc, routine)
+    return _plan_of(shifts, layout, len(outs), op, acc, routine)
 
 
 def _inner_first(
@@ -422,13 +426,8 @@ def pass_of(layout: Layout, into: Layout | None, acc: Dtype) -> Pass:
     fixed = room.size
     targets = [(*s, *(0,) * (inputs - count)) for s in targets]
     part_strides = (*part_strides, *(0,) * (inputs - count))
-    inner = layout.kept[-1:] if column else layout.reduced[-1:]
-    capacity = rk.columns_of(acc) if column else rk.tile_of(acc)
-    groups = group_packers(
-        layout.offsets, inner, records.field_dtypes(layout.dtype), capacity, room
-    )
     numbers = [
-        _number(layout, acc, k, [s[k] for s in targets], part_strides[k], room, groups.get(k))
+        _number(layout, acc, k, [s[k] for s in targets], part_strides[k], room)
         for k in range(max(inputs, count))
     ]
     computed = 0
@@ -458,26 +457,26 @@ def pass_of(layout: Layout, into: Layout | None, acc: Dtype) -> Pass:
 
 
 def _number(
-    layout: Layout, acc: Dtype, k: int, strides: list[int], part_stride: int, room: ScratchLayout,
-    group: tuple[int, int] | None,
-) -> list[int]:  # fmt: skip
+    layout: Layout, acc: Dtype, k: int, strides: list[int], part_stride: int, room: ScratchLayout
+) -> list[int]:
     """Return the entries of field k in the kernel's table, without addresses."""
     read, written = records.field_dtypes(layout.dtype), records.field_dtypes(acc)
     a = written[min(k, len(written) - 1)]  # any field, if this one is only read
     x = read[k] if k < len(read) else a
     target = x if isinstance(layout.dtype, records.Computed) else a
     kept, reduced, run, pack = layout.kept, layout.reduced, (0, 0), 0
+    size = layout.length * prod(dim[0] for dim in kept)
     if k >= len(read):  # a field that is only written
         kept = tuple((dim[0], *(0,) * (k + 1)) for dim in kept)
         reduced = tuple((dim[0], *(0,) * (k + 1)) for dim in reduced)
     if layout.column:
+        dims, capacity = kept[-1:], rk.columns_of(acc)
         run, kept, strides = (kept[-1][1 + k], strides[-1]), kept[:-1], strides[:-1]
-        is_direct, capacity = run[0] == x.itemsize, rk.columns_of(acc)
-        pack = 0 if run[1] == a.itemsize else packer(a.itemsize)
+        pack = 0 if run[1] == a.itemsize else packer(a.itemsize, run[1], size)
     else:
-        is_direct, capacity = is_dense(reduced, k, x.itemsize), rk.tile_of(acc)
+        dims, capacity = reduced, rk.tile_of(acc)
     return [
-        *field_arguments(0, x, target, is_direct, capacity, room, group),
+        *field_arguments(x, target, dims, k, size, capacity, room),
         0,
         part_stride,
         *run,
@@ -494,28 +493,17 @@ _Passes: TypeAlias = list[tuple[Launch, int]]
 
 
 def _plan_of(
-    shifts: list[int], strides: Strides, size: int, layout: Layout, num_outs: int, op: Operator,
-    acc: Dtype, routine: Routine,
-) -> Plan:  # fmt: skip
-    numbers = records.field_dtypes(layout.dtype)
-    separate = _launches(layout, op, acc)
-    if shifts == [0] and num_outs == len(separate) == 1:
-        return separate[0][0].plan(routine)
-    plans: Memo[_Passes] = Memo(MOST_OFFSETS)  # passes of arrays with interleaved fields
-    is_close = may_be_interleaved(strides, numbers, size)
-
-    partial_numbers, are_shifted = records.field_dtypes(acc), is_close or any(shifts)
+    shifts: list[int], layout: Layout, num_outs: int, op: Operator, acc: Dtype, routine: Routine
+) -> Plan:
+    passes, are_shifted = _launches(layout, op, acc), any(shifts)
+    if shifts == [0] and num_outs == len(passes) == 1:
+        return passes[0][0].plan(routine)
+    partial_numbers = records.field_dtypes(acc)
 
     def run(arrays: Sequence[Array], outs: Sequence[Array], init: int) -> None:
         inputs: Sequence[Any] = arrays
-        passes = separate
         if are_shifted:
             inputs = [address(x) + shift for x, shift in zip(arrays, shifts, strict=True)]
-            offsets = offsets_of(inputs, strides, numbers, size) if is_close else None
-            if offsets is not None:
-                passes = plans.get(offsets) or plans.add(
-                    offsets, _launches(layout._replace(offsets=offsets), op, acc)
-                )
         partials = []  # keeps buffers alive until they are read
         for launch, count in passes[:-1]:
             buffers = [np.empty(count, number) for number in partial_numbers]
@@ -524,8 +512,8 @@ def _plan_of(
             inputs = buffers
         passes[-1][0]((init, *inputs, *outs))
 
-    if len(separate) > 1 and not is_close and not any(shifts):
-        launches, counts = zip(*separate, strict=True)
+    if len(passes) > 1 and not are_shifted:
+        launches, counts = zip(*passes, strict=True)
         itemsizes = [number.itemsize for number in partial_numbers]
         sizes = [[count * itemsize for itemsize in itemsizes] for count in counts[:-1]]
         # Built-in operators are known to be cheap.

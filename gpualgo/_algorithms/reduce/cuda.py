@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -15,16 +15,15 @@ from gpualgo._algorithms.transform import cuda as elementwise
 from gpualgo._arrays.view import View, dense_view
 from gpualgo._base import records
 from gpualgo._base.strides import Dims, dense_strides, merge, without_axes
-from gpualgo._cuda import build
-from gpualgo._cuda.parameters import Packed
-from gpualgo._cuda.plan import KEPT, NONE, TICKETS, ArgMap, Launch, Piece, Plan
+from gpualgo._cuda.build import Spec
+from gpualgo._cuda.headers import is_nested
+from gpualgo._cuda.plan import KEPT, NONE, TICKETS, ArgMap, Piece, Plan, arg_map
 from gpualgo._cuda.templates import (
     START,
     VECTOR_BYTES,
-    Access,
     fitting,
     interleaved,
-    is_nested,
+    launch,
     tagged_bytes,
 )
 from gpualgo._driver import driver, staging
@@ -34,15 +33,6 @@ from gpualgo._pipeline import host_whole, planners
 from gpualgo._pipeline.problem import NO_INIT, Dtype, Start
 
 _INDEX_FIELDS = (records.POSITION, records.SHARED_POSITION)  # index fields, which have no alignment
-
-
-class FieldSlots(NamedTuple):
-    """Argument slots of the fields of inputs and outputs, and temporary storage among them."""
-
-    at: ArgMap
-    inputs: Sequence[int]
-    outputs: Sequence[int]
-    pieces: tuple[Piece, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -59,7 +49,8 @@ class _Case:
     reduced: Dims
     outer: Dims
     device: int
-    leaves: FieldSlots
+    at: ArgMap
+    pieces: tuple[Piece, ...]  # of a larger plan, before those of the reduction
 
     @property
     def num_fields(self) -> int:
@@ -80,19 +71,15 @@ class _Case:
         )
 
     def plan(
-        self, spec: build.Spec, blocks: int, threads: int, packed: Packed, pieces: list[Piece],
-        partials: int, tickets: int,
+        self, spec: Spec, blocks: int, threads: int, pieces: Sequence[Piece],
+        pointers: dict[str, int], **fixed: Any,
     ) -> Plan:  # fmt: skip
-        """Return the plan of one launch; `partials` and `tickets` are indices into `pieces`."""
-        args, first_piece = self.leaves.at, len(self.leaves.pieces)
-        common = {
-            "init": START, "input": self.leaves.inputs, "output": self.leaves.outputs,
-            "partials": args.piece(first_piece + partials) if pieces else NONE,
-            "tickets": args.piece(first_piece + tickets) if pieces else NONE,
-        }  # fmt: skip
-        kernel = build.kernel(spec, self.device)
-        launch = Launch(kernel, blocks, threads, packed, self.device, {"common": common})
-        return Plan(self.device, [launch], [*self.leaves.pieces, *pieces])
+        """Return the plan of one launch; `pointers` are the kernel's to `pieces`, if any."""
+        pieces_at = {name: self.at.piece(i) if pieces else NONE for name, i in pointers.items()}
+        takes = {"init": START, "input": self.at.sources, "output": self.at.targets, **pieces_at}
+        slots = takes if "words" in takes else {"common": takes}
+        step = launch(spec, self.device, blocks, threads, slots, **fixed)
+        return Plan(self.device, [step], [*self.pieces, *pieces])
 
 
 @planners.for_cuda.register(Reduction)
@@ -102,30 +89,27 @@ def _(problem: Reduction, views: Sequence[View], op: Operator, targets: Sequence
     if problem.row_init is None:
         return plan_of(views, op, axes, problem.source, acc, strides)
     # Initial values are applied as a single one is, so the bits are equal.
-    args, num_own = ArgMap(len(views), len(targets)), len(views) - problem.row_init.num_arrays
-    slots = [args.source(i) for i in range(len(views))]
-    out_slots = [args.target(i) for i in range(len(targets))]
+    at, num_own = arg_map(len(views), len(targets)), len(views) - problem.row_init.num_arrays
     own, inits = views[:num_own], views[num_own:]
+    own_at, init_at = (at._replace(sources=x) for x in (at.sources[:num_own], at.sources[num_own:]))
     if 0 in own[0].shape:  # each initial value is a row of one element
-        fields = FieldSlots(args, slots[num_own:], out_slots)
-        return plan_of(inits, without_source(op), (), acc, acc, strides, fields)
-    fields = FieldSlots(args, slots[:num_own], out_slots)
-    plan = plan_of(own, op, axes, problem.source, acc, strides, fields)
+        return plan_of(inits, without_source(op), (), acc, acc, strides, init_at)
+    plan = plan_of(own, op, axes, problem.source, acc, strides, own_at)
     outs = [
         target._replace(shape=shape, strides=step)
         for target, step in zip(targets, strides, strict=True)
     ]
-    join_slots = out_slots, [*slots[num_own:], *out_slots]
-    return plan.then(elementwise.combine(op, acc, [*inits, *outs], outs, join_slots))
+    join_at = at._replace(sources=[*init_at.sources, *at.targets])
+    return plan.then(elementwise.combine(op, acc, [*inits, *outs], outs, join_at))
 
 
 def plan_of(
     views: Sequence[View], op: Operator, axes: tuple[int, ...], source: records.Element, acc: Dtype,
-    out_strides: Sequence[tuple[int, ...]], leaves: FieldSlots | None = None,
+    out_strides: Sequence[tuple[int, ...]], at: ArgMap | None = None, pieces: Sequence[Piece] = (),
 ) -> Plan:  # fmt: skip
     """Return the plan of a reduction over axes; `out_strides` are the output fields' byte strides.
 
-    `leaves` gives the argument slots if they are not one for each source and target.
+    `at` gives the argument slots in a larger plan, whose first scratch pieces are `pieces`.
     """
     shape, device = views[0].shape, views[0].device
     strides = [tuple(view.strides[i] for view in views) for i in range(len(shape))]
@@ -134,11 +118,8 @@ def plan_of(
     outs = zip(*out_strides, strict=True)
     outer = merge([(shape[i], strides[i] + out) for i, out in zip(kept, outs, strict=True)])
     pointers = tuple(view.ptr for view in views)
-    if leaves is None:
-        args, outputs = ArgMap(len(views), len(out_strides)), range(len(out_strides))
-        inputs = [args.source(i) for i in range(len(views))]
-        leaves = FieldSlots(args, inputs, [args.target(i) for i in outputs])
-    case = _Case(op, source, acc, pointers, reduced, outer, device, leaves)
+    at = at or arg_map(len(views), len(out_strides))
+    case = _Case(op, source, acc, pointers, reduced, outer, device, at, tuple(pieces))
     in_one_piece = _interleaved(case)
     if not _is_columns(case):
         if in_one_piece is not None and _is_flat(in_one_piece, 0) and _is_aligned(in_one_piece, 0):
@@ -155,52 +136,42 @@ def plan_of(
 
 
 def _rows(case: _Case) -> Plan:
-    source, acc, leaves, outer = case.source, case.acc, case.num_fields, case.outer
+    source, acc, outer = case.source, case.acc, case.outer
     num_items = math.prod(extent for extent, _ in case.reduced)
     num_rows = math.prod(extent for extent, _ in outer)
     repeated = _repeated(case)
     if _is_flat(case, repeated):
-        access = tuning.flat(_is_aligned(case, repeated), leaves, repeated or 0)
+        access = tuning.flat(source, _is_aligned(case, repeated), repeated or 0)
         fields: dict[str, Any] = {"row_strides": _row_strides(case)}
     else:
         outputs = len(records.field_dtypes(acc))
         is_even = len(outer) <= 1 and len(case.reduced) <= 1
         nested = is_nested(case.reduced)
-        access = tuning.strided(leaves, outputs, is_even=is_even, is_nested=nested)
+        access = tuning.strided(source, outputs, is_even=is_even, is_nested=nested)
         fields = {"rows": outer, "elements": case.reduced}
+
+    def plan(
+        spec: Spec, threads: int, num_blocks: int, per_row: int, *pointers: str, **fixed: Any
+    ) -> Plan:
+        pieces = []
+        if per_row > 1:  # blocks combine through tagged words, initially zero
+            pieces = [Piece(num_blocks * tagged_bytes(acc), TICKETS, is_zeroed=True)]
+        pointers_at = dict.fromkeys(pointers, 0)
+        return case.plan(
+            spec, num_blocks, threads, pieces, pointers_at, num_items=num_items, access=fields,
+            **fixed,
+        )  # fmt: skip
+
     small = tuning.small_tiling(num_items, source) if num_rows == 1 else None
     if small is not None:
-        return _small(case, num_items, access, fields, small)
+        spec = tuning.small_spec(case.op, source, acc, access, small.policy)
+        return plan(spec, small.policy.block_threads, small.num_blocks, small.num_blocks, "words")
     tiling = tuning.tile_rows(case.op, num_rows, num_items, source)
-    pieces = []
-    if tiling.blocks_per_row > 1:  # blocks combine through tagged words, initially zero
-        pieces = [Piece(tiling.num_blocks * tagged_bytes(acc), TICKETS, is_zeroed=True)]
-    spec = tuning.rows_spec(case.op, source, acc, access, tiling)
-    packed = spec.parameters.pack(
-        num_rows=num_rows, num_items=num_items, chunk_items=tiling.chunk_items,
-        blocks_per_row=tiling.blocks_per_row, access=fields,
+    return plan(
+        tuning.rows_spec(case.op, source, acc, access, tiling), tiling.policy.block_threads,
+        tiling.num_blocks, tiling.blocks_per_row, "partials", "tickets",
+        num_rows=num_rows, chunk_items=tiling.chunk_items, blocks_per_row=tiling.blocks_per_row,
     )  # fmt: skip
-    threads = tiling.policy.block_threads
-    return case.plan(spec, tiling.num_blocks, threads, packed, pieces, partials=0, tickets=0)
-
-
-def _small(
-    case: _Case, num_items: int, access: Access, fields: dict[str, Any],
-    tiling: tuning.SmallTiling,
-) -> Plan:  # fmt: skip
-    args, first_piece = case.leaves.at, len(case.leaves.pieces)
-    spec = tuning.small_spec(case.op, case.source, case.acc, access, tiling.policy)
-    packed = spec.parameters.pack(num_items=num_items, access=fields)
-    pieces = []
-    if tiling.num_blocks > 1:
-        pieces = [Piece(tiling.num_blocks * tagged_bytes(case.acc), TICKETS, is_zeroed=True)]
-    launch = Launch(
-        build.kernel(spec, case.device), tiling.num_blocks, tiling.policy.block_threads, packed,
-        case.device,
-        takes={"init": START, "input": case.leaves.inputs, "output": case.leaves.outputs,
-               "words": args.piece(first_piece) if pieces else NONE},
-    )  # fmt: skip
-    return Plan(case.device, [launch], [*case.leaves.pieces, *pieces])
 
 
 def _is_flat(case: _Case, repeated: int | None) -> bool:
@@ -232,9 +203,9 @@ def _interleaved(case: _Case) -> _Case | None:
     if source is None:
         return None
     first = case.pointers.index(min(case.pointers))
-    first_leaf_only = case.leaves._replace(inputs=[case.leaves.inputs[first]])
+    at = case.at._replace(sources=[case.at.sources[first]])
     return replace(
-        case, source=source, pointers=(case.pointers[first],), leaves=first_leaf_only,
+        case, source=source, pointers=(case.pointers[first],), at=at,
         reduced=[(extent, strides[:1]) for extent, strides in case.reduced],
         outer=[(extent, strides[leaves - 1 :]) for extent, strides in case.outer],
     )  # fmt: skip
@@ -268,20 +239,19 @@ def _columns(case: _Case) -> Plan:
         num_batches, num_rows, num_columns, widest, items, size, bytes_read
     )
     spec = tuning.columns_spec(case.op, source, acc, tiling, is_even)
-    packed = spec.parameters.pack(
+    blocks = tiling.num_column_tiles * num_batches * tiling.num_blocks
+    pieces = []
+    if tiling.num_blocks > 1:
+        partials = blocks * tiling.columns * acc.itemsize
+        workspace_offset = KEPT + sum(aligned(piece.num_bytes) for piece in case.pieces)
+        pieces = [Piece(TICKET_BYTES, TICKETS, is_zeroed=True), Piece(partials, workspace_offset)]
+    return case.plan(
+        spec, blocks, tiling.policy.block_threads, pieces, {"tickets": 0, "partials": 1},
         num_rows=num_rows, rows_per_block=tiling.rows_per_block, num_columns=num_columns,
         num_blocks=tiling.num_blocks, num_column_tiles=tiling.num_column_tiles,
         column_strides=column_strides, output_column_strides=out_strides,
         rows=reduced, batch=batch,
     )  # fmt: skip
-    blocks = tiling.num_column_tiles * num_batches * tiling.num_blocks
-    pieces = []
-    if tiling.num_blocks > 1:
-        partials = blocks * tiling.columns * acc.itemsize
-        workspace_offset = KEPT + sum(aligned(piece.num_bytes) for piece in case.leaves.pieces)
-        pieces = [Piece(TICKET_BYTES, TICKETS, is_zeroed=True), Piece(partials, workspace_offset)]
-    threads = tiling.policy.block_threads
-    return case.plan(spec, blocks, threads, packed, pieces, partials=1, tickets=0)
 
 
 def _column_items(case: _Case) -> int:

@@ -1,10 +1,9 @@
-"""Kernel parameters and tuning table of reductions."""
+"""Tuning table of reductions."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -12,84 +11,11 @@ import numpy as np
 from gpualgo._base import records
 from gpualgo._base.records import Element
 from gpualgo._cuda.build import Spec
-from gpualgo._cuda.parameters import I64, POINTER, U32, Parameters, init
-from gpualgo._cuda.templates import (
-    DIVISOR,
-    ROWS_PER_WARP,
-    VECTOR_BYTES,
-    WARP,
-    Access,
-    functor,
-    layout,
-    layout_of,
-    layout_type,
-    nested_layout,
-    spec_of,
-)
+from gpualgo._cuda.headers import Cpp, cpp, layout_type
+from gpualgo._cuda.templates import ROWS_PER_WARP, VECTOR_BYTES, WARP, fold_of, kernel_spec
 from gpualgo._operators.operator import Operator
 
-# --- Parameter structs of the reduction kernels (rows.cuh, small.cuh and columns.cuh of reduce/).
-
 Dtype = np.dtype[Any]
-
-
-@cache
-def _common(source: Element, acc: Dtype) -> Parameters:
-    return Parameters(
-        "ReduceCommon",
-        init=init(acc.itemsize), input=POINTER[len(records.field_dtypes(source))],
-        output=POINTER[len(records.field_dtypes(acc))], partials=POINTER, tickets=POINTER,
-    )  # fmt: skip
-
-
-@cache
-def flat_rows_params(leaves: int) -> Parameters:
-    return Parameters("FlatRows", row_strides=I64[leaves])
-
-
-@cache
-def strided_rows_params(
-    leaves: int, outputs: int, is_even: bool, is_nested: bool = False
-) -> Parameters:
-    """Return StridedRows of elements with `leaves` fields and results with `outputs`.
-
-    is_even: one dimension of rows and one of elements; is_nested: two dimensions of elements.
-    """
-    elements = nested_layout(leaves) if is_nested else layout_of(leaves, is_even)
-    return Parameters("StridedRows", rows=layout_of(leaves + outputs, is_even), elements=elements)
-
-
-@cache
-def rows_params(source: Element, acc: Dtype, access: Parameters) -> Parameters:
-    return Parameters(
-        "RowsParams",
-        common=_common(source, acc), num_rows=I64, num_items=I64, chunk_items=I64,
-        blocks_per_row=DIVISOR, access=access,
-    )  # fmt: skip
-
-
-@cache
-def small_params(source: Element, acc: Dtype, access: Parameters) -> Parameters:
-    return Parameters(
-        "SmallReduce",
-        init=init(acc.itemsize), input=POINTER[len(records.field_dtypes(source))],
-        output=POINTER[len(records.field_dtypes(acc))], words=POINTER, num_items=U32,
-        access=access,
-    )  # fmt: skip
-
-
-@cache
-def columns_params(source: Element, acc: Dtype, is_even: bool) -> Parameters:
-    """Return ColumnsParams<A, T, Rows>; is_even: rows have one dimension."""
-    leaves, outputs = len(records.field_dtypes(source)), len(records.field_dtypes(acc))
-    return Parameters(
-        "ColumnsParams",
-        common=_common(source, acc), num_rows=I64, rows_per_block=I64, num_columns=I64,
-        num_blocks=DIVISOR, num_column_tiles=DIVISOR, column_strides=I64[leaves],
-        output_column_strides=I64[outputs],
-        rows=layout_of(leaves, is_even), batch=layout(leaves + outputs),
-    )  # fmt: skip
-
 
 # --- Tuning table of reductions: kernels, template arguments, tilings.
 #
@@ -104,13 +30,12 @@ class Policy:
     loads: int  # vectors that a thread loads before it combines them
     max_tiles: int  # tiles per warp in a block's chunk; for grouped rows, rows per group
 
-    def cpp(self, min_blocks: int = 0) -> str:
+    def cpp(self, min_blocks: int = 0) -> Cpp:
         """Return the C++ type; with min_blocks 0 ptxas chooses the occupancy.
 
         ptxas's choice is 1 % faster than a bound of 1 if no registers spill.
         """
-        arguments = (self.block_threads, self.loads, self.max_tiles, min_blocks)
-        return f"gpualgo::ReducePolicy<{', '.join(map(str, arguments))}>"
+        return cpp("ReducePolicy", self.block_threads, self.loads, self.max_tiles, min_blocks)
 
     @property
     def warps(self) -> int:
@@ -243,52 +168,41 @@ def tile_rows(op: Operator, num_rows: int, num_items: int, dtype: Element) -> Ro
     return RowsTiling(policy, 0, chunk_items, blocks, blocks * num_rows)
 
 
-def _min_blocks(op: Operator, source: Element, access: Access, tiling: RowsTiling) -> int:
+def _min_blocks(op: Operator, source: Element, access: Cpp, tiling: RowsTiling) -> int:
     """Return 1 for kernels that would otherwise spill registers to fit more blocks, else 0."""
     if records.is_record(source):
         return 1
     size = source.itemsize
-    is_strided = access in (strided(), strided(is_even=True), strided(is_nested=True))
-    many_addresses = is_strided and size <= 2  # one for each of a lane's 8 or 16 items
+    # One for each of a lane's 8 or 16 items.
+    many_addresses = access.name == "StridedRows" and size <= 2
     many_values = (size == 1 and op.name is None) or (size == 8 and 0 < tiling.width < WARP)
     return int(many_addresses or many_values)
 
 
-def rows_spec(
-    op: Operator, source: Element, acc: np.dtype[Any], access: Access, tiling: RowsTiling
-) -> Spec:
-    """Return the kernel that reduces rows through `access`, a template of reduce/rows.cuh."""
-    element = records.cpp_name(source)
+def rows_spec(op: Operator, source: Element, acc: Dtype, access: Cpp, tiling: RowsTiling) -> Spec:
+    """Return the kernel that reduces rows through `access`, a class of reduce/rows.cuh."""
     policy = tiling.policy.cpp(_min_blocks(op, source, access, tiling))
-    kernel = (
-        f"reduce_rows_kernel<{policy}, {tiling.width}"
-        if tiling.width
-        else f"reduce_blocks_kernel<{policy}"
-    )
-    expression = (
-        f"gpualgo::{kernel}, {functor(op, (acc, acc), acc)}, {records.cpp_name(acc)}, {element}, "
-        f"gpualgo::{access.cpp.replace('T', element, 1)}>"
-    )
-    params = rows_params(source, acc, access.fields)
-    return spec_of("reduce/rows.cuh", expression, params, op, acc, source)
+    name, width = ("rows", [tiling.width]) if tiling.width else ("blocks", [])
+    return kernel_spec(
+        "reduce/rows.cuh", f"reduce_{name}_kernel", policy, *width, fold_of(op, acc), acc, source,
+        access,
+    )  # fmt: skip
 
 
-def flat(aligned: bool, leaves: int = 1, repeated: int = 0) -> Access:
+def flat(source: Element, aligned: bool, repeated: int = 0) -> Cpp:
     """Return the access to contiguous rows; `repeated` is a bit mask of constant fields."""
-    mask = f", {repeated}" if repeated else ""
-    return Access(f"FlatRows<T, {str(aligned).lower()}{mask}>", flat_rows_params(leaves))
+    return cpp("FlatRows", source, aligned, *([repeated] if repeated else []))
 
 
 def strided(
-    leaves: int = 1, outputs: int = 1, *, is_even: bool = False, is_nested: bool = False
-) -> Access:
+    source: Element, outputs: int = 1, *, is_even: bool = False, is_nested: bool = False
+) -> Cpp:
     """Return the access to rows of any strides; is_even: rows and elements have one dimension each.
 
     is_nested: elements have two dimensions, rows any number.
     """
-    params = strided_rows_params(leaves, outputs, is_even, is_nested)
-    elements = ", gpualgo::NestedLayout" if is_nested else ""
-    return Access(f"StridedRows<T, {outputs}, gpualgo::{layout_type(is_even)}{elements}>", params)
+    elements = ["gpualgo::NestedLayout"] if is_nested else []
+    return cpp("StridedRows", source, outputs, layout_type(is_even), *elements)
 
 
 @dataclass(frozen=True)
@@ -356,14 +270,11 @@ def columns_spec(
     size, is_lambda = widest_read(source), op.name is None
     is_tight = (size == 1 and (is_lambda or is_alone)) or (size == 8 and is_lambda)
     policy = tiling.policy.cpp(int(is_wide or is_tight))
-    rows = f"gpualgo::{layout_type(is_even)}<{len(records.field_dtypes(source))}>"
-    expression = (
-        f"gpualgo::reduce_columns_kernel<{policy}, {tiling.width}, {tiling.items}, "
-        f"{functor(op, (acc, acc), acc)}, "
-        f"{records.cpp_name(acc)}, {records.cpp_name(source)}, {rows}>"
-    )
-    params = columns_params(source, acc, is_even)
-    return spec_of("reduce/columns.cuh", expression, params, op, acc, source)
+    layout = "EvenLayout" if is_even else "Layout"
+    return kernel_spec(
+        "reduce/columns.cuh", "reduce_columns_kernel", policy, tiling.width, tiling.items,
+        fold_of(op, acc), acc, source, cpp(layout, len(records.field_dtypes(source))),
+    )  # fmt: skip
 
 
 # --- Tuning table of short reductions: one wave of blocks (reduce/small.cuh).
@@ -386,10 +297,10 @@ class Small:
         """Return the bytes that so many blocks read with 16-byte loads."""
         return num_blocks * self.block_threads * self.loads * VECTOR_BYTES
 
-    def cpp(self, min_blocks: int) -> str:
+    def cpp(self, min_blocks: int) -> Cpp:
         share = -(-(SMALL_MOST_BLOCKS - 1) // self.block_threads)
         arguments = self.block_threads, self.loads, share, self.wait, min_blocks
-        return f"gpualgo::SmallReducePolicy<{', '.join(map(str, arguments))}>"
+        return cpp("SmallReducePolicy", *arguments)
 
 
 # By the upper bound on the bytes that are read. A policy serves as many blocks as its bytes fill in
@@ -453,20 +364,11 @@ def _wait(num_bytes: int, num_blocks: int) -> int:
     )
 
 
-def _small_min_blocks(source: Element, access: Access, small: Small) -> int:
-    """Return how many blocks a multiprocessor must hold; 1 if registers would spill."""
-    is_flat = access.cpp.startswith("FlatRows<T, true")
-    return SM_BLOCKS if small.wait and is_flat and not records.is_record(source) else 1
-
-
-def small_spec(
-    op: Operator, source: Element, acc: np.dtype[Any], access: Access, found: Small
-) -> Spec:
-    element = records.cpp_name(source)
-    expression = (
-        f"gpualgo::reduce_small_kernel<{found.cpp(_small_min_blocks(source, access, found))}, "
-        f"{functor(op, (acc, acc), acc)}, {records.cpp_name(acc)}, {element}, "
-        f"gpualgo::{access.cpp.replace('T', element, 1)}>"
+def small_spec(op: Operator, source: Element, acc: Dtype, access: Cpp, found: Small) -> Spec:
+    # How many blocks a multiprocessor must hold; 1 if registers would spill.
+    is_flat = access.name == "FlatRows" and access.args[1]
+    is_tight = found.wait and is_flat and not records.is_record(source)
+    policy = found.cpp(SM_BLOCKS if is_tight else 1)
+    return kernel_spec(
+        "reduce/small.cuh", "reduce_small_kernel", policy, fold_of(op, acc), acc, source, access
     )
-    params = small_params(source, acc, access.fields)
-    return spec_of("reduce/small.cuh", expression, params, op, acc, source)

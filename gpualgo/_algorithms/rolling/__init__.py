@@ -66,8 +66,6 @@ def rolling(
     out : array, or tuple of arrays, optional
         Array for the result, with its shape and dtype, on the device of `x`. It must not share
         memory with `x`. For tuples a tuple like the result, or a structured array.
-    stream : stream, optional
-        CUDA stream for device arrays; by default the current stream of the array's library.
 
     Returns
     -------
@@ -86,8 +84,6 @@ def rolling(
         with `x`.
     numpy.exceptions.AxisError
         The axis is out of range, or `x` has no axes.
-    CompileError
-        numba cannot compile `op`.
 
     Notes
     -----
@@ -103,9 +99,6 @@ def rolling(
 
     See https://github.com/gpualgo/gpualgo/blob/main/docs/rolling.md.
 
-    Examples
-    --------
-    >>> import numpy as np, gpualgo as ga
     >>> ga.rolling(np.array([3, 1, 4, 1, 5, 9]), 3)
     array([ 8,  6, 10, 15])
     >>> ga.rolling(np.array([[3, 1, 4], [1, 5, 9], [2, 6, 5]]), 2, max, axis=0)

@@ -14,10 +14,10 @@ import numpy as np
 from gpualgo._algorithms.rolling.problem import Rolling, Step, argument_of
 from gpualgo._algorithms.scan import cuda as scans
 from gpualgo._algorithms.transform import cuda as elementwise
-from gpualgo._algorithms.transform.tuning import Applied
 from gpualgo._arrays.view import Interface, View, dense_view
 from gpualgo._base import records
-from gpualgo._cuda.plan import KEPT, ArgMap, Piece, Plan
+from gpualgo._cuda.plan import KEPT, ArgMap, Piece, Plan, arg_map
+from gpualgo._cuda.templates import Applied
 from gpualgo._driver.device import KEPT_BYTES, aligned
 from gpualgo._operators.operator import Operator, mirrored, without_source
 from gpualgo._operators.tokens import same
@@ -26,28 +26,13 @@ from gpualgo._pipeline import planners
 _APART = 1 << 48  # bytes between the made-up addresses of two arrays
 
 
-class _Slots(ArgMap):
-    """Argument slots of a scan of the first buffers into the others."""
-
-    def source(self, i: int) -> int:
-        return super().piece(i)
-
-    def target(self, i: int) -> int:
-        return super().piece(self.num_targets + i)
-
-    def piece(self, i: int) -> int:
-        return super().piece(2 * self.num_targets + i)
-
-
-class _InPlaceSlots(_Slots):
-    target = _Slots.source
-
-
 @planners.for_cuda.register(Rolling)
 def _(problem: Rolling, views: Sequence[View], op: Operator, targets: Sequence[View]) -> Plan:
     acc, source, device = problem.acc, problem.source, targets[0].device
-    slots = len(views), len(targets)
     buffers = [dense_view(0, problem.buffer_shape, leaf, device) for leaf in problem.buffers]
+    count, at = len(targets), arg_map(len(views), len(targets))
+    slots = [*at.sources, *at.targets, *map(at.piece, range(len(buffers)))]
+    first, second, scratch = slots[-2 * count : -count], slots[-count:], at.piece(2 * count)
     known = [*views, *targets, *buffers]
     # NumPy slices arrays that are never read; a slice's address tells of which array, and where.
     arrays = [
@@ -57,12 +42,12 @@ def _(problem: Rolling, views: Sequence[View], op: Operator, targets: Sequence[V
 
     def placed(arrays: Sequence[np.ndarray[Any, Any]]) -> tuple[list[View], list[Any]]:
         """Return the views of slices, and their argument slots and byte offsets."""
-        at = [divmod(array.ctypes.data, _APART) for array in arrays]
+        places = [divmod(array.ctypes.data, _APART) for array in arrays]
         found = [
             known[i - 1]._replace(ptr=known[i - 1].ptr + offset, shape=x.shape, strides=x.strides)
-            for x, (i, offset) in zip(arrays, at, strict=True)
+            for x, (i, offset) in zip(arrays, places, strict=True)
         ]
-        return found, [(ArgMap(*slots).source(i - 1), offset) for i, offset in at]
+        return found, [(slots[i - 1], offset) for i, offset in places]
 
     copied = Applied(Operator(same), (argument_of(acc),), acc)
     if isinstance(source, records.Computed):
@@ -74,8 +59,9 @@ def _(problem: Rolling, views: Sequence[View], op: Operator, targets: Sequence[V
 
     def transform(applied: Applied, step: Step) -> Plan:
         (inputs, in_slots), (outs, out_slots) = placed(step.inputs), placed(step.outs)
-        within = out_slots, in_slots
-        return elementwise.plan_of(applied, inputs, outs[0].shape, outs, within)
+        return elementwise.plan_of(
+            applied, inputs, outs[0].shape, outs, ArgMap(in_slots, out_slots)
+        )
 
     def scan(op: Operator, is_reverse: bool, at: ArgMap, step: Step) -> Plan:
         blocks = copy.copy(problem)
@@ -87,12 +73,12 @@ def _(problem: Rolling, views: Sequence[View], op: Operator, targets: Sequence[V
     plans_of = (
         partial(transform, elements),
         partial(transform, copied),
-        partial(scan, mirrored(op), True, _Slots(*slots)),
-        partial(scan, op, False, _InPlaceSlots(*slots)),
+        partial(scan, mirrored(op), True, ArgMap(first, second, scratch)),
+        partial(scan, op, False, ArgMap(first, first, scratch)),
         partial(transform, Applied(op, (argument_of(acc), argument_of(acc)), acc)),
     )
-    count = slots[0] + slots[1]
-    steps = problem.steps(arrays[: slots[0]], arrays[slots[0] : count], arrays[count:])
+    end = len(views) + count
+    steps = problem.steps(arrays[: len(views)], arrays[len(views) : end], arrays[end:])
     plans = [plans_of[step.kind](step) for step in steps]
     sizes = [aligned(math.prod(x.shape) * x.dtype.itemsize) for x in buffers]
     *starts, end = accumulate(sizes, initial=KEPT)

@@ -106,8 +106,6 @@ def run_length_encode(
         length, on the device of `x`. Elements after the last result are not written.
     out_count : array, optional
         Array for the number of runs, as for `select`.
-    stream : stream, optional
-        CUDA stream for device arrays; by default the current stream of the array's library.
 
     Returns
     -------
@@ -122,8 +120,6 @@ def run_length_encode(
         `x` is not an array, `eq` does not return a bool, or `out` has a wrong dtype or structure.
     ValueError
         `out` is too short and `out_count` is not given, or `out` shares memory with `x`.
-    CompileError
-        numba cannot compile `eq`.
 
     Notes
     -----
@@ -132,9 +128,6 @@ def run_length_encode(
 
     See https://github.com/gpualgo/gpualgo/blob/main/docs/runs.md.
 
-    Examples
-    --------
-    >>> import numpy as np, gpualgo as ga
     >>> ga.run_length_encode(np.array([5, 5, 7, 7, 7, 5]))
     RunLengthEncoded(values=array([5, 7, 5]), lengths=array([2, 3, 1]))
     """

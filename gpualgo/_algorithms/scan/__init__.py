@@ -78,8 +78,6 @@ def inclusive_scan(
     out : array, or tuple of arrays, optional
         Array for the result, with its shape and dtype, on the device of `x`. It may be `x` itself.
         For tuples a tuple like the result, or a structured array.
-    stream : stream, optional
-        CUDA stream for device arrays; by default the current stream of the array's library.
 
     Returns
     -------
@@ -96,10 +94,6 @@ def inclusive_scan(
     ValueError
         `init` is out of range or has a wrong shape; `out` has a wrong shape, or partly overlaps
         `init` or `x`.
-    numpy.exceptions.AxisError
-        The axis is out of range.
-    CompileError
-        numba cannot compile `op`.
 
     Notes
     -----
@@ -113,9 +107,6 @@ def inclusive_scan(
 
     See https://github.com/gpualgo/gpualgo/blob/main/docs/scan.md.
 
-    Examples
-    --------
-    >>> import numpy as np, gpualgo as ga
     >>> ga.inclusive_scan(np.array([1.0, 2.0, 3.0], np.float32), 0.5, lambda a, b: a + b)
     array([1.5, 3.5, 6.5], dtype=float32)
     >>> ga.inclusive_scan(np.array([[3, 1, 4], [1, 5, 9]]), None, max, axis=1)
@@ -238,9 +229,6 @@ def exclusive_scan(
 
     See https://github.com/gpualgo/gpualgo/blob/main/docs/scan.md.
 
-    Examples
-    --------
-    >>> import numpy as np, gpualgo as ga
     >>> ga.exclusive_scan(np.array([3, 1, 4, 1]))
     array([0, 3, 4, 8])
     >>> ga.exclusive_scan(np.array([3, 1, 4, 1]), 0, max, reverse=True)

@@ -87,12 +87,12 @@ class Work(NamedTuple):
 
     def upload(self, parts: Sequence[Sequence[Array]], memory: Sequence[int]) -> None:
         for part, address in zip(parts, memory, strict=False):
-            staging.upload_all(part, address, self.device, self.stream)
+            staging.copy_all(part, address, self.device, self.stream, is_upload=True)
 
     def download(self, parts: Sequence[Sequence[Array]], memory: Sequence[int]) -> None:
         self.written.has_begun = True
         for part, address in zip(parts, memory[len(self.arrays) :], strict=True):
-            staging.download_all(address, part, self.device, self.stream)
+            staging.copy_all(part, address, self.device, self.stream, is_upload=False)
 
 
 # --- Scans of partial lines: each part begins at a tile and continues from the prefix before it.

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
-from functools import lru_cache, partial
+from collections.abc import Sequence
+from functools import lru_cache
 from math import prod
 from typing import Any, NamedTuple, TypeAlias
 
@@ -13,9 +12,9 @@ import numpy as np
 from gpualgo._algorithms.scan import problem as parameters
 from gpualgo._algorithms.scan.problem import Scan
 from gpualgo._algorithms.transform import cpu as elementwise
-from gpualgo._base import records, threads
+from gpualgo._base import records
 from gpualgo._cpu.image import Loaded
-from gpualgo._cpu.kernels import Applied, get_code, get_kernel, named, scratch
+from gpualgo._cpu.kernels import Applied, get_kernel, named
 from gpualgo._cpu.launch import Launch
 from gpualgo._cpu.layout import Dims, ScratchLayout, field_arguments, merge, packer, table
 from gpualgo._cpu.memory import address
@@ -164,20 +163,17 @@ def _column(layout: Layout, k: int, room: ScratchLayout) -> list[int]:
     count = len(layout.x_steps)
     *outer, (across, out_across) = ((dim[1 + k], dim[1 + count + k]) for dim in layout.outer)
     # A row is packed if it has gaps, or if the scan is in place and would overwrite it.
-    is_direct = across == x.itemsize and not layout.in_place[k]
+    size, is_copied = layout.n * prod(dim[0] for dim in layout.outer), layout.in_place[k]
+    read = x, out, layout.outer[-1:], k, size, parameters.COLUMNS, room
     return [
-        *field_arguments(0, x, out, is_direct, parameters.COLUMNS, room),
+        *field_arguments(*read, is_copied=is_copied),
         0, layout.x_steps[k], layout.out_steps[k], across, out_across,
-        0 if out_across == out.itemsize else packer(out.itemsize),
+        0 if out_across == out.itemsize else packer(out.itemsize, out_across, size),
         *(stride for stride, _ in outer), *(stride for _, stride in outer),
     ]  # fmt: skip
 
 
 Array: TypeAlias = np.ndarray[Any, Any]
-
-_SMALL_BYTES = 1 << 16  # too small to time
-_LARGE_BYTES = 1 << 24  # large enough for several cores, whatever the operator
-_PIECE_BYTES = 1 << 22  # work of a thread between two signal checks
 
 _MOST_POLLS = 1 << 14  # polls of an aggregate before it is recomputed
 
@@ -253,21 +249,24 @@ def plan_of(
         aggregate, fold, emit, 0, tasks, links.chains, links.links, links.near, 0, 0,
         links.aggregate_bytes, links.prefix_bytes, links.scratch_bytes, _MOST_POLLS,
     )  # fmt: skip
-    indices = range(len(arguments))
-    places = (parameters.CHAIN_TAIL + parameters.INIT, *indices[links.starts], *indices[links.outs])
-    routine = Routine("scan", True, -(-leaves[0].size // tasks), tasks, work)
-    launch: Callable[[Sequence[Any]], None]
+    indices, num_bytes, name = range(len(arguments)), links.scratch_bytes, "emit_all"
+    places = [parameters.CHAIN_TAIL + parameters.INIT, *indices[links.starts], *indices[links.outs]]
     if links.is_cut:
-        launch = partial(_run_links, links, arguments, places, work, functions)
-    else:
-        emit_all, num_bytes = get_kernel(*named("scan", "emit_all")), links.scratch_bytes
-        launch = Launch(emit_all, arguments, places, num_bytes, tasks, work, functions)
-        if not any(shifts):
-            return launch.plan(routine)
+        name = "take_links"
+        places += parameters.NEXT, parameters.FLAGS, parameters.AGGREGATES
+        num_bytes += links.aggregate_bytes + links.chains * (8 + links.prefix_bytes)
+    kernel = get_kernel(*named("scan", name))
+    launch = Launch(kernel, arguments, places, num_bytes, tasks, work, functions)
+    routine = Routine("scan", True, -(-leaves[0].size // tasks), tasks, work)
+    if not (links.is_cut or any(shifts)):
+        return launch.plan(routine)
 
     def run(leaves: Sequence[Array], outs: Sequence[Array], init: int) -> None:
-        arrays = (*leaves, *outs)
-        launch((init, *[address(x) + shift for x, shift in zip(arrays, shifts, strict=True)]))
+        pairs = zip((*leaves, *outs), shifts, strict=True)
+        words: list[Any] = [init, *[address(x) + shift for x, shift in pairs]]
+        if links.is_cut:
+            words += 0, np.zeros(tasks, np.int64), np.empty(tasks * links.aggregate_bytes, np.uint8)
+        launch(words)
 
     return Plan(run, [routine])
 
@@ -327,50 +326,4 @@ def _functions(
         options = *options, source, *links.options
     names = ("emit", "aggregate", "fold") if links.is_cut else ("emit",)
     codes = [named("scan", f"{links.kind}_kernel", name, *options) for name in names]
-    return [get_code(*code, Applied(op, (acc, acc), acc)) for code in codes]
-
-
-def _run_links(
-    links: Links, arguments: Array, places: Sequence[int], work: int, functions: list[Loaded],
-    words: Sequence[Any],
-) -> None:  # fmt: skip
-    """Run all links of rows that are cut; `functions` keeps their code alive."""
-    arguments, tasks = arguments.copy(), links.chains * links.links
-    for place, word in zip(places, words, strict=True):
-        arguments[place] = word
-    flags, aggregates = np.zeros(tasks, np.int64), np.empty(tasks * links.aggregate_bytes, np.uint8)
-    arguments[parameters.FLAGS], arguments[parameters.AGGREGATES] = (
-        address(flags), address(aggregates),
-    )  # fmt: skip
-    num_memory = links.scratch_bytes + links.aggregate_bytes
-    num_memory += links.chains * (8 + links.prefix_bytes)
-    _run_chain(arguments, tasks, work, num_memory)
-
-
-def _run_chain(
-    arguments: np.ndarray[Any, Any], num_tasks: int, num_bytes: int, num_memory: int
-) -> None:
-    """Let each thread take links in order until none remain."""
-    kernel = get_kernel(*named("scan", "take_links"))
-    burst = max(1, num_tasks * _PIECE_BYTES // num_bytes)  # links between two signal checks
-
-    def work(limit: int, burst: int) -> None:
-        memory = scratch(num_memory)
-        memory[...] = 0  # marks all links as not yet folded
-        try:
-            while arguments[parameters.NEXT] < limit:
-                kernel(address(arguments), address(memory), 0, burst)
-        except BaseException:
-            arguments[parameters.NEXT] = num_tasks
-            raise
-
-    seconds = 0.0 if num_bytes <= _SMALL_BYTES else num_bytes * threads.BYTE_SECONDS
-    if seconds and num_bytes < _LARGE_BYTES and threads.num_threads() > 1:
-        # An operator's cost is unknown: time an eighth of the work.
-        probe = -(-num_tasks // 8)
-        start = time.perf_counter()
-        work(probe, probe)
-        seconds = (time.perf_counter() - start) * (num_tasks - probe) / probe
-        seconds = 0.0 if seconds <= threads.WAKE_SECONDS else seconds
-    cores = threads.best_threads(seconds)
-    threads.run(lambda first, last: work(num_tasks, burst), cores, _LARGE_BYTES if cores > 1 else 0)
+    return [get_kernel(*code, Applied(op, (acc, acc), acc)) for code in codes]

@@ -82,6 +82,8 @@ def take_links(table: int, scratch: int, first: int, last: int) -> None:
     arguments, size = table + 8 * at.CHAIN_TAIL, load(p, at.AGGREGATE_BYTES)
     recomputed = scratch + load(p, at.SCRATCH_BYTES)
     folded, prefixes = _words(recomputed + size), recomputed + size + 8 * chains
+    for chain in range(chains):
+        store(folded, chain, 0)
     for _ in range(first, last):
         task = fetch_increment(p, at.NEXT)
         if task >= load(p, at.TASKS):

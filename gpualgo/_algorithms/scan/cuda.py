@@ -14,16 +14,14 @@ from gpualgo._algorithms.scan import tuning
 from gpualgo._algorithms.scan.problem import Scan
 from gpualgo._algorithms.scan.tuning import kernel_of
 from gpualgo._algorithms.transform import cuda as elementwise
-from gpualgo._algorithms.transform.tuning import Applied
 from gpualgo._arrays.view import View, dense_view
 from gpualgo._base import records
 from gpualgo._base.strides import Dims, dense_strides, merge
 from gpualgo._cuda import build
-from gpualgo._cuda.parameters import Packed
-from gpualgo._cuda.plan import FIRST, NONE, STATES, ArgMap, Launch, Piece, Plan
-from gpualgo._cuda.templates import START, VECTOR_BYTES, WARP, Access, tagged_bytes
+from gpualgo._cuda.headers import Cpp, cpp
+from gpualgo._cuda.plan import FIRST, NONE, ArgMap, Piece, Plan, arg_map, lookback_states
+from gpualgo._cuda.templates import START, VECTOR_BYTES, WARP, Applied, launch, tagged_bytes
 from gpualgo._driver import device as gpu
-from gpualgo._driver.device import STATE_BYTES
 from gpualgo._operators.operator import Operator, without_source
 from gpualgo._pipeline import planners
 
@@ -102,7 +100,6 @@ class Case:
     is_reversed: bool  # dense lines that the kernel walks from their ends
     device: int
     at: ArgMap
-    is_in_place: bool
     strategy: ScanStrategy
 
     @property
@@ -192,7 +189,6 @@ def sizes_of(source: Dtype, acc: Dtype) -> tuple[int, ...]:
 
 
 Dtype = np.dtype[Any]
-_CONTROL_BYTES = 256  # LookbackControl
 
 
 @planners.for_cuda.register(Scan)
@@ -211,7 +207,7 @@ def plan_of(
     `strategy` is that of the larger array if `views` are a part of one; `at` gives the argument
     slots in a larger plan.
     """
-    source, at = problem.source, at or ArgMap(len(views), len(targets))
+    source, at = problem.source, at or arg_map(len(views), len(targets))
     if strategy is None:
         strategy = strategy_of(problem, source, views, targets)
     if isinstance(source, records.Computed) and (
@@ -235,19 +231,16 @@ def _of_computed(
         if target.shape != shape else target
         for target in targets
     ]  # fmt: skip
-    slots = [at.target(i) for i in range(len(targets))], [at.source(i) for i in range(len(views))]
-    first = elementwise.plan_of(applied, views, shape, computed, slots)
+    first = elementwise.plan_of(applied, views, shape, computed, at)
     strategy = strategy_of(problem, acc, computed, targets)
-    op = without_source(op)
-    plan = _plan_of(problem, acc, computed, op, targets, at, strategy, is_in_place=True)
-    return first.then(plan)
+    at = at._replace(sources=at.targets)
+    return first.then(_plan_of(problem, acc, computed, without_source(op), targets, at, strategy))
 
 
 def _plan_of(
     problem: Scan, source: Any, views: Sequence[View], op: Operator, targets: Sequence[View],
-    at: ArgMap, strategy: ScanStrategy, is_in_place: bool = False,
+    at: ArgMap, strategy: ScanStrategy,
 ) -> Plan:  # fmt: skip
-    """Return the plan of a scan; `is_in_place`: its input is in the memory of its results."""
     acc, device, kernel = problem.acc, views[0].device, strategy.kernel
     elements, lines = canonical(strategy.axis, views, targets)
     is_simple = (
@@ -266,7 +259,7 @@ def _plan_of(
     addresses = tuple(pointer + offset for pointer, offset in zip(pointers, offsets, strict=True))
     case = Case(
         op, source, acc, elements, lines, addresses, tuple(offsets), strategy.is_exclusive,
-        strategy.is_reverse and is_simple, device, at, is_in_place, strategy,
+        strategy.is_reverse and is_simple, device, at, strategy,
     )  # fmt: skip
     return _KERNELS[kernel](case)
 
@@ -283,21 +276,21 @@ def _tiles(case: Case) -> Plan:
     num_tiles = tiles_per_line * case.num_lines
     states, num_words = _states(num_tiles * tagged_bytes(acc) // 8 if tiles_per_line > 1 else 0)
     access, fields = _access(case, isinstance(tiling, tuning.WavePolicy))
-    fixed = {
+    fixed: dict[str, Any] = {
         "num_tiles": num_tiles, "num_items": num_items, "num_words": num_words,
         "tiles_per_line": tiles_per_line, "access": fields,
     }  # fmt: skip
     if isinstance(tiling, tuning.WavePolicy):
         spec = tuning.wave_spec(case.op, source, acc, access, tiling, case.is_exclusive)
-        packed = spec.parameters.pack(**fixed)
-        return _plan(case, spec, num_tiles, tiling.block_threads, packed, states)
-    capability = gpu.get(case.device).capability
-    tiling = tiling.fitting(source, acc, gpu.get(case.device).shared_limit)
-    spec = tuning.tiles_spec(case.op, source, acc, access, tiling, case.is_exclusive, capability)
-    grid = min(num_tiles, gpu.get(case.device).num_sms * tiling.blocks_per_sm)
-    threads = tiling.block_threads + 2 * WARP
-    packed = spec.parameters.pack(**fixed)
-    return _plan(case, spec, grid, threads, packed, states, tiling.shared_bytes(source, acc))
+        return _plan(case, spec, num_tiles, tiling.block_threads, states, **fixed)
+    device = gpu.get(case.device)
+    tiling = tiling.fitting(source, acc, device.shared_limit)
+    spec = tuning.tiles_spec(
+        case.op, source, acc, access, tiling, case.is_exclusive, device.capability
+    )
+    grid = min(num_tiles, device.num_sms * tiling.blocks_per_sm)
+    threads, shared = tiling.block_threads + 2 * WARP, tiling.shared_bytes(source, acc)
+    return _plan(case, spec, grid, threads, states, shared, **fixed)
 
 
 def _rows(case: Case) -> Plan:
@@ -309,7 +302,7 @@ def _rows(case: Case) -> Plan:
         strides = case.lines[0][1] if case.lines else (0, 0)
         n = math.gcd(case.num_items, tiling.pitch(case.widest))  # divides both line pitches
         units = case.unit(0, (strides[0], n * units[0])), case.unit(1, (strides[1], n * units[1]))
-        access = tuning.dense_rows(*units, case.is_reversed)
+        access = cpp("DenseRows", *units, case.is_reversed)
         fields: dict[str, Any] = {"strides": strides}
     else:
         strides = case.elements[0][1] if case.elements else (0,) * len(case.sizes)
@@ -320,12 +313,11 @@ def _rows(case: Case) -> Plan:
         for dtype, unit in zip((source, acc), units, strict=True)
     ]
     spec = tuning.rows_spec(case.op, source, acc, access, tiling, case.is_exclusive, case.is_async)
-    packed = spec.parameters.pack(
+    return _plan(
+        case, spec, -(-case.num_lines // tiling.block_lines), tuning.ROWS_THREADS,
         num_lines=case.num_lines, num_items=case.num_items, in_units=in_units,
         out_units=out_units, access=fields,
     )  # fmt: skip
-    grid = -(-case.num_lines // tiling.block_lines)
-    return _plan(case, spec, grid, tuning.ROWS_THREADS, packed)
 
 
 def _walks(case: Case) -> Plan:
@@ -344,11 +336,10 @@ def _walks(case: Case) -> Plan:
     walks = merge([*case.lines[:-1], (num_columns // items, inner)])
     num_walks = case.num_lines // items
     spec = tuning.walks_spec(case.op, source, acc, items, case.is_exclusive)
-    packed = spec.parameters.pack(
-        num_rows=case.num_items, num_walks=num_walks, row_strides=case.elements[0][1], walks=walks
-    )
-    threads = tuning.WALKS_THREADS
-    return _plan(case, spec, -(-num_walks // threads), threads, packed)
+    return _plan(
+        case, spec, -(-num_walks // tuning.WALKS_THREADS), tuning.WALKS_THREADS,
+        num_rows=case.num_items, num_walks=num_walks, row_strides=case.elements[0][1], walks=walks,
+    )  # fmt: skip
 
 
 def _columns(case: Case) -> Plan:
@@ -366,15 +357,15 @@ def _columns(case: Case) -> Plan:
     spec = tuning.columns_spec(
         case.op, source, acc, tiling, units, case.is_exclusive, case.is_async
     )
-    packed = spec.parameters.pack(
+    resident = gpu.get(case.device).num_sms * tuning.COLUMNS_GRID
+    return _plan(
+        case, spec, num_tiles if tiling.chunks == 1 else min(num_tiles, resident), tiling.threads,
+        states, tiling.shared_bytes(source, acc),
         num_rows=case.num_items, num_tiles=num_tiles, num_chunks=tiling.chunks, num_words=num_words,
         segments=tiling.segments, is_flipped=is_flipped, row_strides=row_strides,
         column_strides=column_strides, num_columns=num_columns, tiles_per_chunk=per_chunk,
         num_strips=tiling.strips, batches=batches,
     )  # fmt: skip
-    resident = gpu.get(case.device).num_sms * tuning.COLUMNS_GRID
-    grid = num_tiles if tiling.chunks == 1 else min(num_tiles, resident)
-    return _plan(case, spec, grid, tiling.threads, packed, states, tiling.shared_bytes(source, acc))
 
 
 _KERNELS = {"tiles": _tiles, "rows": _rows, "walks": _walks, "columns": _columns}
@@ -382,47 +373,42 @@ _KERNELS = {"tiles": _tiles, "rows": _rows, "walks": _walks, "columns": _columns
 
 def _states(num_words: int) -> tuple[Piece | None, int]:
     """Return memory for look-back states, and how many words the kernel clears after use."""
-    if not num_words:
-        return None, 0
-    piece = Piece(_CONTROL_BYTES + 8 * num_words, STATES, is_zeroed=True)
-    return piece, max(num_words, (STATE_BYTES - _CONTROL_BYTES) // 8)
+    return lookback_states(8 * num_words) if num_words else (None, 0)
 
 
 def _plan(
-    case: Case, spec: build.Spec, grid: int, threads: int, packed: Packed,
-    states: Piece | None = None, shared_bytes: int = 0,
+    case: Case, spec: build.Spec, grid: int, threads: int, states: Piece | None = None,
+    shared_bytes: int = 0, **fixed: Any,
 ) -> Plan:  # fmt: skip
-    kernel = build.kernel(spec, case.device)
-    inputs, outputs = range(case.num_inputs), range(len(case.addresses) - case.num_inputs)
-    at = case.at
-    input_slot = at.target if case.is_in_place else at.source
+    at, count = case.at, case.num_inputs
     common = {
         "init": START, "init_address": FIRST,
-        "input": [(input_slot(i), case.starts[i]) for i in inputs],
-        "output": [(at.target(i), case.starts[case.num_inputs + i]) for i in outputs],
+        "input": list(zip(at.sources, case.starts[:count], strict=False)),
+        "output": list(zip(at.targets, case.starts[count:], strict=True)),
         "states": at.piece(0) if states else NONE,
     }  # fmt: skip
     slots = {"common": common}
-    launch = Launch(kernel, grid, threads, packed, case.device, slots, shared_bytes=shared_bytes)
-    return Plan(case.device, [launch], [states] if states else [])
+    step = launch(spec, case.device, grid, threads, slots, shared_bytes=shared_bytes, **fixed)
+    return Plan(case.device, [step], [states] if states else [])
 
 
-def _access(case: Case, is_wave: bool) -> tuple[Access, dict[str, Any]]:
+def _access(case: Case, is_wave: bool) -> tuple[Cpp, dict[str, Any]]:
     """Return how the kernel accesses elements, and the fields of that access's parameters."""
-    source, acc = case.source, case.acc
+    source, acc, elements = case.source, case.acc, case.elements
+    lines = {"lines": case.lines}
+    steps = elements[0][1] if elements else (0,) * len(case.addresses)
     if isinstance(source, records.Computed):
-        steps = case.elements[0][1] if case.elements else (0,) * len(case.addresses)
-        return tuning.computed(source, acc), {"steps": steps, "lines": case.lines}
+        return cpp("ComputedLines", acc, source), {"steps": steps, **lines}
     if case.is_apart and not is_wave:
-        return tuning.apart(source, acc), {"lines": case.lines}
-    if case.is_of_records and len(case.elements) <= 1:
-        steps = case.elements[0][1] if case.elements else (0,) * len(case.sizes)
-        access = tuning.stepped(source, acc, case.is_whole(0), case.is_whole(1))
-        return access, {"steps": steps, "lines": case.lines}
+        return cpp("ApartLines", acc, source), lines
+    if case.is_of_records and len(elements) <= 1:
+        whole = case.is_whole(0), case.is_whole(1)  # records are copied with the bytes in memory
+        flags = whole if any(whole) else ()
+        return cpp("SteppedLines", acc, source, *flags), {"steps": steps, **lines}
     if case.is_of_records:  # a line of several dimensions is the only one
-        return tuning.winding(source, acc), {"elements": case.elements}
+        return cpp("WindingLine", acc, source), {"elements": elements}
     if not case.is_flat:
-        return tuning.strided(source, acc), {"lines": case.lines, "elements": case.elements}
+        return cpp("StridedLines", acc, source), {"elements": elements, **lines}
     strides = case.lines[0][1] if case.lines else (0, 0)
     # A reversed scan starts at the end of a line.
     ends = case.num_items * source.itemsize, case.num_items * acc.itemsize
@@ -470,26 +456,17 @@ def _column_units(case: Case, tiling: tuning.ColumnsTiling) -> tuple[tuple[int, 
 _IDENTITY = Operator(lambda a: a)
 
 
-class _ScanSlots(ArgMap):
-    """Argument slots of a scan that writes to temporary storage, whose pieces come first."""
-
-    def target(self, i: int) -> int:
-        return super().piece(i)
-
-    def piece(self, i: int) -> int:
-        return super().piece(self.num_targets + i)
-
-
 def _with_row_init(
     problem: Scan, num_own: int, views: Sequence[View], op: Operator, targets: Sequence[View]
 ) -> Plan:
     """Return the plan of a scan; the fields of init follow the `num_own` of x in `views`."""
     axis: Any = problem.axis
     acc, shape, device = problem.acc, problem.shape, targets[0].device
-    at = scan_at = ArgMap(len(views), len(targets))
-    if problem.is_exclusive:
-        scan, scan_at = copy.copy(problem), _ScanSlots(*at)
+    at = scan_at = arg_map(len(views), len(targets))
+    if problem.is_exclusive:  # scans to temporary storage, whose pieces come first
+        scan, end = copy.copy(problem), at.piece(len(targets))
         scan.is_exclusive = False
+        scan_at = at._replace(targets=range(at.first_piece, end), first_piece=end)
         scanned = [dense_view(0, shape, target.dtype, device) for target in targets]
         plan = plan_of(scan, views[:num_own], op, scanned, at=scan_at)
         pieces = [Piece(math.prod(shape) * view.dtype.itemsize) for view in scanned]
@@ -507,10 +484,10 @@ def _with_row_init(
             view._replace(ptr=view.ptr + offset, shape=extents)
             for view, offset in zip(views, offsets, strict=True)
         ]
-        return parts, [(at.target(i), offset) for i, offset in enumerate(offsets)]
+        return parts, list(zip(at.targets, offsets, strict=True))
 
     init_part, op_part, scan_part = problem.parts
-    init_slots = [at.source(i) for i in range(num_own, len(views))]
+    init_slots = at.sources[num_own:]
     outs, out_slots = split(targets, op_part, at)
     operands, operand_slots = split(scanned, scan_part, scan_at)
     inits = [  # broadcast along the axis
@@ -518,12 +495,12 @@ def _with_row_init(
         for view in views[num_own:]
     ]
     if 0 not in outs[0].shape:
-        slots = out_slots, [*init_slots, *operand_slots]
+        slots = ArgMap([*init_slots, *operand_slots], out_slots)
         plan = plan.then(elementwise.combine(op, acc, [*inits, *operands], outs, slots))
     outs, out_slots = split(targets, init_part, at)
     for out, out_slot, view, init_slot in zip(outs, out_slots, inits, init_slots, strict=True):
         if 0 not in out.shape:
-            first, slots = view._replace(shape=out.shape), ([out_slot], [init_slot])
+            first, slots = view._replace(shape=out.shape), ArgMap([init_slot], [out_slot])
             identity = Applied(_IDENTITY, (out.dtype,), out.dtype)
             plan = plan.then(elementwise.plan_of(identity, [first], out.shape, [out], slots))
     return plan

@@ -1,10 +1,9 @@
-"""Kernel parameters and tuning table of scans."""
+"""Tuning table of scans."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -13,112 +12,11 @@ from gpualgo._base import records
 from gpualgo._base.records import Element
 from gpualgo._base.strides import Dims
 from gpualgo._cuda.build import Spec
-from gpualgo._cuda.parameters import I64, POINTER, U32, Parameters, init
-from gpualgo._cuda.templates import (
-    DIVISOR,
-    ROWS_PER_WARP,
-    VECTOR_BYTES,
-    WARP,
-    Access,
-    functor,
-    layout,
-    spec_of,
-)
+from gpualgo._cuda.headers import Cpp, cpp
+from gpualgo._cuda.templates import ROWS_PER_WARP, VECTOR_BYTES, WARP, fold_of, kernel_spec
 from gpualgo._operators.operator import Operator
 
-# --- Parameter structs of the scan kernels (scan/*.cuh).
-
 Dtype = np.dtype[Any]
-
-_SMALL_DIVISOR = Parameters(
-    "SmallDivisor", lambda value: (value, -(-(1 << 31) // value)), value=U32, magic=U32
-)
-FLAT_LINES_PARAMS = Parameters("FlatLines", input_stride=I64, output_stride=I64, num_items=I64)
-STRIDED_LINES_PARAMS = Parameters("StridedLines", lines=layout(2), elements=layout(2))
-DENSE_ROWS_PARAMS = Parameters("DenseRows", strides=I64[2])
-
-
-def both_fields(acc: Dtype) -> int:
-    """Return the number of fields of an element in input and output together."""
-    return 2 * len(records.field_dtypes(acc))
-
-
-@cache
-def stepped_lines_params(both: int) -> Parameters:
-    return Parameters("SteppedLines", steps=I64[both], lines=layout(both))
-
-
-@cache
-def apart_lines_params(both: int) -> Parameters:
-    return Parameters("ApartLines", lines=layout(both))
-
-
-@cache
-def winding_line_params(both: int) -> Parameters:
-    return Parameters("WindingLine", elements=layout(both))
-
-
-@cache
-def spaced_rows_params(both: int) -> Parameters:
-    return Parameters("SpacedRows", strides=I64[both], lines=layout(both))
-
-
-@cache
-def computed_lines_params(inputs: int, outputs: int) -> Parameters:
-    both = inputs + outputs
-    return Parameters("ComputedLines", steps=I64[both], lines=layout(both))
-
-
-@cache
-def _common(acc: Dtype, source: Element | None = None) -> Parameters:
-    """Return ScanCommon<A, T>; without `source`, inputs have as many fields as `acc`."""
-    leaves = len(records.field_dtypes(acc))
-    inputs = leaves if source is None else len(records.field_dtypes(source))
-    return Parameters(
-        "ScanCommon",
-        init=init(acc.itemsize), init_address=POINTER, input=POINTER[inputs],
-        output=POINTER[leaves], states=POINTER,
-    )  # fmt: skip
-
-
-@cache
-def walks_params(acc: Dtype) -> Parameters:
-    both = both_fields(acc)
-    return Parameters(
-        "ScanWalksParams",
-        common=_common(acc), num_rows=I64, num_walks=I64, row_strides=I64[both],
-        walks=layout(both),
-    )  # fmt: skip
-
-
-@cache
-def columns_params(acc: Dtype) -> Parameters:
-    both = both_fields(acc)
-    return Parameters(
-        "ScanColumnsParams",
-        common=_common(acc), num_rows=I64, num_tiles=I64, num_chunks=I64, num_words=I64,
-        segments=I64, is_flipped=I64, row_strides=I64[both], column_strides=I64[both],
-        num_columns=DIVISOR, tiles_per_chunk=DIVISOR, num_strips=DIVISOR, batches=layout(both),
-    )  # fmt: skip
-
-
-@cache
-def tiles_params(acc: Dtype, access: Parameters, source: Element) -> Parameters:
-    return Parameters(
-        "ScanTilesParams",
-        common=_common(acc, source), num_tiles=I64, num_items=I64, num_words=I64,
-        tiles_per_line=DIVISOR, access=access,
-    )  # fmt: skip
-
-
-@cache
-def rows_params(acc: Dtype, access: Parameters) -> Parameters:
-    return Parameters(
-        "ScanRowsParams",
-        common=_common(acc), num_lines=I64, num_items=I64, in_units=_SMALL_DIVISOR,
-        out_units=_SMALL_DIVISOR, access=access,
-    )  # fmt: skip
-
 
 # --- Tuning table of scans: kernels, template arguments, tile sizes.
 #
@@ -243,94 +141,51 @@ def policy_of(num_bytes: int, source: Element, acc: Dtype) -> Policy | WavePolic
     return tiles_policy(num_bytes, max(source.itemsize, acc.itemsize))
 
 
-def transfer(capability: tuple[int, int], source: Element, acc: Dtype, access: Access) -> str:
+def transfer(capability: tuple[int, int], source: Element, acc: Dtype, access: Cpp) -> str:
     """Return how elements are copied to shared memory (Transfer of scan/lines.cuh)."""
     if capability < (8, 0) or isinstance(source, records.Computed):
         return "direct"
-    by_numbers = records.is_record(acc) and not access.in_bytes
+    reads_whole = access.name == "SteppedLines" and access.args[2:3] == (True,)
+    is_whole = reads_whole or access.name == "ApartLines"
+    by_numbers = records.is_record(acc) and not is_whole
     return "asynchronous" if capability < (9, 0) or by_numbers else "bulk"
 
 
-def flat(source: np.dtype[Any], acc: np.dtype[Any], alignments: tuple[int, int], is_reversed: bool
-) -> Access:  # fmt: skip
+def flat(source: Dtype, acc: Dtype, alignments: tuple[int, int], is_reversed: bool) -> Cpp:
     """Return the access to contiguous lines; `alignments` of input and output are in bytes."""
-    types = f"{records.cpp_name(acc)}, {records.cpp_name(source)}"
     widths = [
         VECTOR_BYTES if alignment % VECTOR_BYTES == 0 else dtype.itemsize
         for alignment, dtype in zip(alignments, (source, acc), strict=True)
     ]
-    cpp = f"gpualgo::FlatLines<{types}, {widths[0]}, {widths[1]}, {str(is_reversed).lower()}>"
-    return Access(cpp, FLAT_LINES_PARAMS)
-
-
-def strided(source: np.dtype[Any], acc: np.dtype[Any]) -> Access:
-    cpp = f"gpualgo::StridedLines<{records.cpp_name(acc)}, {records.cpp_name(source)}>"
-    return Access(cpp, STRIDED_LINES_PARAMS)
-
-
-def stepped(source: Dtype, acc: Dtype, reads: bool = False, writes: bool = False) -> Access:
-    """Return the access to lines of records at a constant stride.
-
-    `reads`, `writes`: records are copied whole, with the bytes they have in memory.
-    """
-    flags = f", {str(reads).lower()}, {str(writes).lower()}" if reads or writes else ""
-    cpp = f"gpualgo::SteppedLines<{records.cpp_name(acc)}, {records.cpp_name(source)}{flags}>"
-    return Access(cpp, stepped_lines_params(both_fields(acc)), in_bytes=reads)
-
-
-def apart(source: Dtype, acc: Dtype) -> Access:
-    """Return the access to lines of records whose fields are contiguous and vector-aligned."""
-    cpp = f"gpualgo::ApartLines<{records.cpp_name(acc)}, {records.cpp_name(source)}>"
-    return Access(cpp, apart_lines_params(both_fields(acc)), in_bytes=True)
-
-
-def computed(source: records.Computed, acc: Dtype) -> Access:
-    """Return the access to lines of computed elements whose inputs have constant strides."""
-    cpp = f"gpualgo::ComputedLines<{records.cpp_name(acc)}, {records.cpp_name(source)}>"
-    counts = len(source.numbers), len(records.field_dtypes(acc))
-    return Access(cpp, computed_lines_params(*counts))
-
-
-def winding(source: Dtype, acc: Dtype) -> Access:
-    """Return the access to one line of records of any strides."""
-    cpp = f"gpualgo::WindingLine<{records.cpp_name(acc)}, {records.cpp_name(source)}>"
-    return Access(cpp, winding_line_params(both_fields(acc)))
+    return cpp("FlatLines", acc, source, *widths, is_reversed)
 
 
 def tiles_spec(
-    op: Operator, source: Element, acc: np.dtype[Any], access: Access, policy: Policy,
-    is_exclusive: bool, capability: tuple[int, int],
+    op: Operator, source: Element, acc: Dtype, access: Cpp, policy: Policy, is_exclusive: bool,
+    capability: tuple[int, int],
 ) -> Spec:  # fmt: skip
-    copy_mode = transfer(capability, source, acc, access)
+    copy_mode = f"gpualgo::Transfer::{transfer(capability, source, acc, access)}"
     arguments = (
-        policy.block_threads, policy.vectors, f"gpualgo::Transfer::{copy_mode}", policy.stages,
-        policy.blocks_per_sm, policy.shared_bytes(source, acc),
+        policy.block_threads, policy.vectors, copy_mode, policy.stages, policy.blocks_per_sm,
+        policy.shared_bytes(source, acc),
     )  # fmt: skip
-    kernel = f"scan_tiles_kernel<gpualgo::ScanPolicy<{', '.join(map(str, arguments))}>"
-    return _spec("scan/tiles.cuh", kernel, op, source, acc, access, is_exclusive)
+    return _spec("tiles", cpp("ScanPolicy", *arguments), op, source, acc, is_exclusive, access)
 
 
 def wave_spec(
-    op: Operator, source: Element, acc: np.dtype[Any], access: Access, policy: WavePolicy,
-    is_exclusive: bool,
-) -> Spec:  # fmt: skip
+    op: Operator, source: Element, acc: Dtype, access: Cpp, policy: WavePolicy, is_exclusive: bool
+) -> Spec:
     """Return scan_wave_kernel, which scans few long lines that fit in registers."""
-    arguments = policy.block_threads, policy.rows, policy.blocks_per_sm
-    policy_type = f"gpualgo::ScanWavePolicy<{', '.join(map(str, arguments))}>"
-    kernel = f"scan_wave_kernel<{policy_type}"
-    return _spec("scan/wave.cuh", kernel, op, source, acc, access, is_exclusive)
+    arguments = cpp("ScanWavePolicy", policy.block_threads, policy.rows, policy.blocks_per_sm)
+    return _spec("wave", arguments, op, source, acc, is_exclusive, access)
 
 
 def _spec(
-    header: str, kernel: str, op: Operator, source: Element, acc: np.dtype[Any],
-    access: Access, is_exclusive: bool,
+    name: str, policy: Cpp, op: Operator, source: Element, acc: Dtype, is_exclusive: bool,
+    *access: Cpp,
 ) -> Spec:  # fmt: skip
-    expression = (
-        f"gpualgo::{kernel}, {str(is_exclusive).lower()}, {functor(op, (acc, acc), acc)}, "
-        f"{records.cpp_name(acc)}, {records.cpp_name(source)}, {access.cpp}>"
-    )
-    params = tiles_params(acc, access.fields, source)
-    return spec_of(header, expression, params, op, acc, source)
+    types = policy, is_exclusive, fold_of(op, acc), acc, source, *access
+    return kernel_spec(f"scan/{name}.cuh", f"scan_{name}_kernel", *types)
 
 
 # --- Scans of many lines. Tilings depend on shapes and dtypes only, never on alignment or on the
@@ -387,20 +242,6 @@ def _is_columns(elements: Dims, lines: Dims) -> bool:
     return sum(map(abs, across)) < sum(map(abs, along))
 
 
-def _kernel(
-    name: str, params: Parameters, arguments: tuple[Any, ...], op: Operator, source: Dtype,
-    acc: Dtype, is_exclusive: bool, *more: str,
-) -> Spec:  # fmt: skip
-    values = ", ".join(str(int(value)) for value in arguments)
-    policy = f"Scan{name.capitalize()}Policy"
-    types = [functor(op, (acc, acc), acc), records.cpp_name(acc), records.cpp_name(source), *more]
-    expression = (
-        f"gpualgo::scan_{name}_kernel<gpualgo::{policy}<{values}>, {str(is_exclusive).lower()}, "
-        f"{', '.join(types)}>"
-    )
-    return spec_of(f"scan/{name}.cuh", expression, params, op, acc)
-
-
 def _blocks(usual: int, source: Dtype, acc: Dtype) -> int:
     """Return the blocks wanted per multiprocessor; records take more registers."""
     if not records.is_record(acc):
@@ -453,30 +294,21 @@ def rows_tiling(num_items: int, source: Dtype, acc: Dtype) -> RowsTiling:
     return tile_rows(num_items, widest, min(ROWS_VECTORS, most_vectors - 1 | 1))
 
 
-def dense_rows(in_bytes: int, out_bytes: int, is_reversed: bool) -> Access:
-    """Return the access to contiguous lines that are copied in units of these sizes."""
-    cpp = f"gpualgo::DenseRows<{in_bytes}, {out_bytes}, {str(is_reversed).lower()}>"
-    return Access(cpp, DENSE_ROWS_PARAMS)
-
-
-def spaced_rows(source: Dtype, acc: Dtype) -> Access:
+def spaced_rows(source: Dtype, acc: Dtype) -> Cpp:
     """Return the access to lines of any strides."""
-    both = both_fields(acc)
-    leaves = f", {both // 2}" if records.is_record(acc) else ""
-    cpp = f"gpualgo::SpacedRows<{source.itemsize}, {acc.itemsize}{leaves}>"
-    return Access(cpp, spaced_rows_params(both))
+    leaves = [len(records.field_dtypes(acc))] if records.is_record(acc) else []
+    return cpp("SpacedRows", source.itemsize, acc.itemsize, *leaves)
 
 
 def rows_spec(
-    op: Operator, source: Dtype, acc: Dtype, access: Access, tiling: RowsTiling, is_exclusive: bool,
+    op: Operator, source: Dtype, acc: Dtype, access: Cpp, tiling: RowsTiling, is_exclusive: bool,
     is_async: bool,
 ) -> Spec:  # fmt: skip
-    arguments = (
-        ROWS_THREADS, tiling.vectors, tiling.width, tiling.rounds, tiling.is_long, is_async,
-        _blocks(ROWS_BLOCKS, source, acc),
+    policy = cpp(
+        "ScanRowsPolicy", ROWS_THREADS, tiling.vectors, tiling.width, tiling.rounds,
+        int(tiling.is_long), int(is_async), _blocks(ROWS_BLOCKS, source, acc),
     )  # fmt: skip
-    params = rows_params(acc, access.fields)
-    return _kernel("rows", params, arguments, op, source, acc, is_exclusive, access.cpp)
+    return _spec("rows", policy, op, source, acc, is_exclusive, access)
 
 
 # --- columns ------------------------------------------------------------------------------
@@ -493,8 +325,9 @@ def walk_items(num_lines: int, num_columns: int, widest: int, fitting: int) -> i
 def walks_spec(op: Operator, source: Dtype, acc: Dtype, items: int, is_exclusive: bool) -> Spec:
     blocks = _blocks(WALKS_BLOCKS if items <= 4 else PACKED_WALKS_BLOCKS, source, acc)
     widest = items * max(source.itemsize, acc.itemsize)
-    arguments = (WALKS_THREADS, items, max(1, min(WALKS_LOADS, WALKS_BYTES // widest)), blocks)
-    return _kernel("walks", walks_params(acc), arguments, op, source, acc, is_exclusive)
+    loads = max(1, min(WALKS_LOADS, WALKS_BYTES // widest))
+    policy = cpp("ScanWalksPolicy", WALKS_THREADS, items, loads, blocks)
+    return _spec("walks", policy, op, source, acc, is_exclusive)
 
 
 @dataclass(frozen=True)
@@ -591,9 +424,9 @@ def columns_spec(
     is_exclusive: bool, is_async: bool,
 ) -> Spec:  # fmt: skip
     """Return scan_columns_kernel; rows are copied in `units` of bytes."""
-    arguments = (
-        tiling.threads, 0 if tiling.is_narrow else tiling.width, tiling.items,
-        tiling.segment_rows, tiling.looks,
-        *units, is_async, _blocks(COLUMNS_BLOCKS, source, acc), tiling.shared_bytes(source, acc),
+    policy = cpp(
+        "ScanColumnsPolicy", tiling.threads, 0 if tiling.is_narrow else tiling.width, tiling.items,
+        tiling.segment_rows, tiling.looks, *units, int(is_async),
+        _blocks(COLUMNS_BLOCKS, source, acc), tiling.shared_bytes(source, acc),
     )  # fmt: skip
-    return _kernel("columns", columns_params(acc), arguments, op, source, acc, is_exclusive)
+    return _spec("columns", policy, op, source, acc, is_exclusive)

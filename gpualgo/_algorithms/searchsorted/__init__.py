@@ -45,8 +45,6 @@ def searchsorted(
     out : array, optional
         Array for the result, with the shape of `v`. It may be `v` itself; otherwise it must not
         share memory with `a` or `v`.
-    stream : stream, optional
-        CUDA stream for device arrays; by default the current stream of the array's library.
 
     Returns
     -------
@@ -62,8 +60,6 @@ def searchsorted(
     ValueError
         `a` is not one-dimensional, `side` is neither "left" nor "right", `dtype` is too narrow, or
         `out` has another shape or overlaps an input.
-    CompileError
-        numba cannot compile `less`.
 
     Notes
     -----
@@ -80,9 +76,6 @@ def searchsorted(
 
     See https://github.com/gpualgo/gpualgo/blob/main/docs/searchsorted.md.
 
-    Examples
-    --------
-    >>> import numpy as np, gpualgo as ga
     >>> a = np.array([1, 3, 3, 7])
     >>> ga.searchsorted(a, np.array([[0, 3], [4, 9]]))
     array([[0, 1],

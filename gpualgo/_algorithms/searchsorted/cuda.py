@@ -5,52 +5,25 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpualgo._algorithms.merge_sort.problem import BOOL, Comparison
-from gpualgo._algorithms.merge_sort.tuning import order_name
+from gpualgo._algorithms.merge_sort.problem import Comparison
+from gpualgo._algorithms.merge_sort.tuning import order_type
 from gpualgo._algorithms.searchsorted.problem import Search
 from gpualgo._arrays.view import View, strides_for
 from gpualgo._base import records
 from gpualgo._base.strides import merge
-from gpualgo._cuda import build
 from gpualgo._cuda.build import Spec
-from gpualgo._cuda.parameters import I64, POINTER, Parameters
-from gpualgo._cuda.plan import KEPT, NONE, ArgMap, Launch, Piece, Plan
-from gpualgo._cuda.templates import VECTOR_BYTES, layout_of, layout_type
+from gpualgo._cuda.headers import cpp
+from gpualgo._cuda.plan import KEPT, NONE, Piece, Plan, arg_map
+from gpualgo._cuda.templates import VECTOR_BYTES, kernel_spec, launch
 from gpualgo._driver import device as gpu
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import planners
 
-# --- Parameter structs of the search kernels (searchsorted/kernel.cuh).
-
 MOST_SAMPLES = 16  # most_samples of searchsorted/samples.cuh
-
-
-@cache
-def samples_params() -> Parameters:
-    return Parameters(
-        "SampleParams",
-        sorted=POINTER[1], samples=POINTER, num_sorted=I64, num_samples=I64, step=I64,
-        sample_begins=I64[MOST_SAMPLES + 1], num_items=I64,
-    )  # fmt: skip
-
-
-@cache
-def search_params(leaves: int, is_even: bool) -> Parameters:
-    """Return SearchParams of elements with `leaves` fields; is_even: queries have one dimension."""
-    return Parameters(
-        "SearchParams",
-        sorted=POINTER[leaves], queries=POINTER[leaves], output=POINTER,
-        samples=POINTER, num_sorted=I64,
-        num_queries=I64, num_tiles=I64, steps=I64[leaves], num_levels=I64, stretch_bits=I64,
-        num_samples=I64, sample_begins=I64[MOST_SAMPLES + 1],
-        places=layout_of(1 + leaves, is_even),
-    )  # fmt: skip
-
 
 # --- Tuning table of searches on a GPU: kernels, template arguments, tilings.
 
@@ -146,10 +119,8 @@ def _sampled(policy: Policy, num_sorted: int, num_tiles: int, grid: int) -> Tili
 
 
 def samples_spec(sorted_element: Dtype, element: Dtype, node_bits: int) -> Spec:
-    names = records.cpp_name(sorted_element), records.cpp_name(element)
-    types = ", ".join(map(str, (BLOCK_THREADS, node_bits, *names)))
-    expression = f"gpualgo::search_samples_kernel<{types}>"
-    return Spec("searchsorted/samples.cuh", expression, samples_params())
+    types = BLOCK_THREADS, node_bits, sorted_element, element
+    return kernel_spec("searchsorted/samples.cuh", "search_samples_kernel", *types)
 
 
 def spec(
@@ -157,29 +128,21 @@ def spec(
     is_even: bool,
 ) -> Spec:  # fmt: skip
     """Return the kernel; `sides` are the elements of the sorted array and of the queries."""
-    element, op = order.element, order.op
-    leaves = len(records.field_dtypes(element))
-    sizes = (
-        BLOCK_THREADS, policy.items, policy.levels, BLOCKS_PER_SM, policy.shared_bytes(element),
-        policy.node_bits, str(policy.in_packs).lower(), str(policy.may_fall).lower(),
+    element = order.element
+    tuned = cpp(
+        "SearchPolicy", BLOCK_THREADS, policy.items, policy.levels, BLOCKS_PER_SM,
+        policy.shared_bytes(element), policy.node_bits, policy.in_packs, policy.may_fall,
     )  # fmt: skip
-    types = (
-        f"gpualgo::SearchPolicy<{', '.join(map(str, sizes))}>", order_name(order),
-        str(is_right).lower(), *map(records.cpp_name, (*sides, element, index)),
-        f"gpualgo::{layout_type(is_even)}<{1 + leaves}>",
-    )  # fmt: skip
-    expression = f"gpualgo::searchsorted_kernel<{', '.join(types)}>"
-    header, params = "searchsorted/kernel.cuh", search_params(leaves, is_even)
-    if op is None or build.is_functor(op, (element, element), BOOL):
-        return Spec(header, expression, params)
-    return Spec(header, expression, params, op, (element, element), BOOL)
+    places = cpp("EvenLayout" if is_even else "Layout", 1 + len(records.field_dtypes(element)))
+    types = tuned, order_type(order), is_right, *sides, element, index, places
+    return kernel_spec("searchsorted/kernel.cuh", "searchsorted_kernel", *types)
 
 
 @planners.for_cuda.register(Search)
 def _(problem: Search, views: Sequence[View], op: Operator | None, targets: Sequence[View]) -> Plan:
     (out,), count, device = targets, problem.num_fields, targets[0].device
     order = problem.order.with_op(op)
-    shape, args = out.shape, ArgMap(len(views), 1)
+    shape, at = out.shape, arg_map(len(views), 1)
     sorted_views, queries = views[:count], views[count:]
     strides = zip(out.strides, *(strides_for(view, shape) for view in queries), strict=True)
     dims = merge(list(zip(shape, strides, strict=True)))
@@ -192,39 +155,33 @@ def _(problem: Search, views: Sequence[View], op: Operator | None, targets: Sequ
     alignment = _alignment(problem, order, views[0])
     kind = with_samples(kind, order.element, problem.num_sorted, num_queries, alignment)
     tiling = tiling_of(kind, problem.num_sorted, num_queries, dev.num_sms)
-    kernel_spec = spec(
+    searching = spec(
         order, problem.sides, problem.is_right, problem.results[0].dtype, kind, len(dims) <= 1
     )
     sample_starts = (0, *tiling.begins, *[0] * MOST_SAMPLES)[: MOST_SAMPLES + 1]
-    packed = kernel_spec.parameters.pack(
-        num_sorted=problem.num_sorted, num_queries=num_queries, num_tiles=tiling.num_tiles,
-        steps=[view.strides[0] for view in sorted_views], num_levels=tiling.num_levels,
-        stretch_bits=tiling.stretch_bits, places=dims, num_samples=tiling.num_samples,
-        sample_begins=sample_starts,
-    )  # fmt: skip
+    samples: dict[str, Any] = {"num_samples": tiling.num_samples, "sample_begins": sample_starts}
     slots = {
-        "sorted": [args.source(i) for i in range(count)],
-        "queries": [args.source(count + i) for i in range(count)],
-        "output": args.target(0), "samples": args.piece(0) if tiling.begins else NONE,
+        "sorted": at.sources[:count], "queries": at.sources[count:], "output": at.targets[0],
+        "samples": at.piece(0) if tiling.begins else NONE,
     }  # fmt: skip
-    launch = Launch(
-        build.kernel(kernel_spec, device), tiling.grid, BLOCK_THREADS, packed, device, slots,
-        shared_bytes=kind.shared_bytes(order.element),
+    step = launch(
+        searching, device, tiling.grid, BLOCK_THREADS, slots,
+        shared_bytes=kind.shared_bytes(order.element), num_sorted=problem.num_sorted,
+        num_queries=num_queries, num_tiles=tiling.num_tiles,
+        steps=[view.strides[0] for view in sorted_views], num_levels=tiling.num_levels,
+        stretch_bits=tiling.stretch_bits, places=dims, **samples,
     )  # fmt: skip
     if not tiling.begins:
-        return Plan(device, [launch])
-    sampling = samples_spec(problem.sides[0], order.element, kind.node_bits)
+        return Plan(device, [step])
     num_items = tiling.begins[-1]
-    packed = sampling.parameters.pack(
-        num_sorted=problem.num_sorted, num_samples=tiling.num_samples,
-        step=sorted_views[0].strides[0], sample_begins=sample_starts, num_items=num_items,
+    sample_step = launch(
+        samples_spec(problem.sides[0], order.element, kind.node_bits), device,
+        min(-(-num_items // BLOCK_THREADS), dev.num_sms * SAMPLE_BLOCKS_PER_SM), BLOCK_THREADS,
+        {"sorted": at.sources[:1], "samples": at.piece(0)},
+        num_sorted=problem.num_sorted, step=sorted_views[0].strides[0], num_items=num_items,
+        **samples,
     )  # fmt: skip
-    grid = min(-(-num_items // BLOCK_THREADS), dev.num_sms * SAMPLE_BLOCKS_PER_SM)
-    sample_slots = {"sorted": [args.source(0)], "samples": args.piece(0)}
-    sample_launch = Launch(
-        build.kernel(sampling, device), grid, BLOCK_THREADS, packed, device, sample_slots
-    )
-    return Plan(device, [sample_launch, launch], [Piece(num_items * order.element.itemsize, KEPT)])
+    return Plan(device, [sample_step, step], [Piece(num_items * order.element.itemsize, KEPT)])
 
 
 def _alignment(problem: Search, order: Comparison, first: View) -> int:

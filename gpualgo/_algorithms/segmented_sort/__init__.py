@@ -40,8 +40,6 @@ def segmented_sort(
     out : array or tuple of two arrays, optional
         Array for the sorted keys, with `values` a tuple of keys and values, as for `radix_sort`:
         each may be its own input.
-    stream : stream, optional
-        CUDA stream for device arrays; by default the current stream of the array's library.
 
     Returns
     -------
@@ -69,9 +67,6 @@ def segmented_sort(
 
     See https://github.com/gpualgo/gpualgo/blob/main/docs/segments.md.
 
-    Examples
-    --------
-    >>> import numpy as np, gpualgo as ga
     >>> keys, offsets = np.array([3, 1, 4, 1, 5, 9, 2, 6]), np.array([0, 3, 3, 7])
     >>> ga.segmented_sort(keys, offsets)
     array([1, 3, 4, 1, 2, 5, 9, 6])

@@ -4,62 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Any
 
 from gpualgo._algorithms.merge_sort import tuning as merge_sort
 from gpualgo._algorithms.merge_sort.cuda import Buffer, KeysAndValues
 from gpualgo._algorithms.merge_sort.problem import Comparison
-from gpualgo._algorithms.merge_sort.tuning import CUT_BYTES, MAX_GRID, order_name, words
+from gpualgo._algorithms.merge_sort.tuning import CUT_BYTES, order_type, words
 from gpualgo._algorithms.segmented_sort.problem import SegmentedSort
 from gpualgo._algorithms.segments import cuda as segments
 from gpualgo._arrays.view import View
-from gpualgo._base import records
 from gpualgo._cuda import build
 from gpualgo._cuda.build import Spec
-from gpualgo._cuda.parameters import I64, POINTER, Parameters
-from gpualgo._cuda.plan import NONE, Clear, Launch, Plan
-from gpualgo._cuda.templates import WARP
+from gpualgo._cuda.headers import cpp
+from gpualgo._cuda.plan import NONE, Clear, Plan
+from gpualgo._cuda.templates import WARP, kernel_spec, launch
 from gpualgo._driver import device as gpu
 from gpualgo._driver.device import aligned
 from gpualgo._pipeline import checks, planners
 
-# --- Kernel parameters of the segmented sort (segmented_sort/*.cuh).
-
-SPANS_PARAMS = Parameters(
-    "SegmentSpansParams",
-    heads=POINTER, bounds=POINTER, edges=POINTER, spans=POINTER, num_items=I64, num_tiles=I64,
-)  # fmt: skip
-
-
-@cache
-def tiles_params(leaves: int, values: int) -> Parameters:
-    buffer = Parameters("SegmentBuffer", keys=POINTER[leaves], values=POINTER[values])
-    return Parameters(
-        "SegmentTilesParams",
-        keys=POINTER[leaves], values=POINTER[values], home=buffer, side=buffer, heads=POINTER,
-        bounds=POINTER, spans=POINTER, has_odd=POINTER, num_items=I64, num_tiles=I64,
-    )  # fmt: skip
-
-
-@cache
-def merge_params(leaves: int, values: int) -> Parameters:
-    return Parameters(
-        "SegmentMergeParams",
-        spans=POINTER,
-        count=POINTER,
-        has_odd=POINTER,
-        merge=merge_sort.merge_params(leaves, values),
-        num_tiles=I64,
-        rounds_left=I64,
-    )
-
-
 # --- Tuning of the GPU segmented sort: kernels, template arguments, tile sizes.
 #
 # The result depends neither on the tiling nor on the order of comparisons.
-
-__all__ = ["CUT_BYTES", "MAX_GRID"]
 
 SPAN_THREADS = 256  # of the kernels that find spans
 EDGES_BYTES, SPAN_BYTES, COUNT_BYTES = 4, 16, 4  # TileEdges, SegmentSpan, round counter
@@ -143,56 +108,38 @@ def _narrower(policy: Policy, threads: int) -> Policy:
     return replace(policy, block_threads=threads, merge_threads=min(policy.merge_threads, threads))
 
 
-def span_specs(policy: Policy, overlaps: bool) -> tuple[Spec, Spec]:
+def span_specs(policy: Policy, overlaps: bool) -> list[Spec]:
     """Return the kernels that find the segments across tiles."""
-    types = f"<{SPAN_THREADS}, {policy.merge_items}, {str(overlaps).lower()}>"
-    header, params = "segmented_sort/spans.cuh", SPANS_PARAMS
-    return (
-        Spec(header, f"gpualgo::segment_edges_kernel{types}", params),
-        Spec(header, f"gpualgo::segment_spans_kernel{types}", params),
-    )
+    types = SPAN_THREADS, policy.merge_items, overlaps
+    return [
+        kernel_spec("segmented_sort/spans.cuh", f"segment_{name}_kernel", *types)
+        for name in ("edges", "spans")
+    ]
 
 
 def tiles_spec(order: Comparison, values: Sequence[int], policy: Policy, overlaps: bool) -> Spec:
-    leaves, count = len(records.field_dtypes(order.element)), max(1, len(values))
-    key_bytes = order.element.itemsize
-    arguments = (
-        policy.block_threads, policy.items, policy.blocks_per_sm,
-        policy.shared_bytes(key_bytes, bool(values)), policy.merge_items, str(overlaps).lower(),
+    tuned = cpp(
+        "SegmentTilePolicy", policy.block_threads, policy.items, policy.blocks_per_sm,
+        policy.shared_bytes(order.element.itemsize, bool(values)), policy.merge_items, overlaps,
     )  # fmt: skip
-    return Spec(
-        "segmented_sort/tiles.cuh",
-        f"gpualgo::segment_tiles_kernel<gpualgo::SegmentTilePolicy"
-        f"<{', '.join(map(str, arguments))}>, {_types(order)}, {words(values)}>",
-        tiles_params(leaves, count),
-    )
+    types = tuned, order_type(order), order.element, words(values)
+    return kernel_spec("segmented_sort/tiles.cuh", "segment_tiles_kernel", *types)
 
 
 def merge_specs(
     order: Comparison, values: Sequence[int], policy: Policy, overlaps: bool, async_bytes: int
-) -> tuple[Spec, Spec]:
-    leaves, count = len(records.field_dtypes(order.element)), max(1, len(values))
+) -> list[Spec]:
     is_async = merge_sort.prefetches(order.element, values, policy.merging, async_bytes)
     shared = policy.merging.shared_bytes(order.element.itemsize, is_async)
-    arguments = (
-        policy.merge_threads, policy.merge_each, policy.merge_blocks, shared,
-        *(str(flag).lower() for flag in (overlaps, is_async)),
-    )  # fmt: skip
-    kind = f"gpualgo::MergeSortPolicy<{', '.join(map(str, arguments))}>"
-    header, params = "segmented_sort/merge.cuh", merge_params(leaves, count)
-    types = _types(order)
-    return (
-        Spec(
-            header,
-            f"gpualgo::segment_splits_kernel<{kind}, {policy.tile_items}, {types}, {count}>",
-            params,
-        ),
-        Spec(header, f"gpualgo::segment_merge_kernel<{kind}, {types}, {words(values)}>", params),
-    )
-
-
-def _types(order: Comparison) -> str:
-    return f"{order_name(order)}, {records.cpp_name(order.element)}"
+    sizes = policy.merge_threads, policy.merge_each, policy.merge_blocks, shared
+    tuned = cpp("MergeSortPolicy", *sizes, overlaps, is_async)
+    types = order_type(order), order.element
+    header = "segmented_sort/merge.cuh"
+    splits = tuned, policy.tile_items, *types, max(1, len(values))
+    return [
+        kernel_spec(header, "segment_splits_kernel", *splits),
+        kernel_spec(header, "segment_merge_kernel", tuned, *types, words(values)),
+    ]
 
 
 def _up(number: int, step: int) -> int:
@@ -242,22 +189,20 @@ class _Builder(KeysAndValues):
         self.steps += [
             Clear(marks, lengths[0]),
             segments.launch_marks(
-                self.offsets, self._slots.source(self.num_keys), num_items, heads
+                self.offsets, self._slots.sources[self.num_keys], num_items, heads
             ),
         ]
         if num_rounds:
             self._add_spans(tile, num_parts, {**heads, "edges": edges, "spans": spans})
-        spec = tiles_spec(self.order, sizes, tile, device.may_overlap)
         slots = {
             **source.run, "home": home.run, "side": side.run, **heads, "spans": spans,
             "has_odd": (marks, counts_at),
         }  # fmt: skip
         self.steps.append(
-            Launch(
-                build.kernel(spec, self.device), num_tiles, tile.block_threads,
-                spec.parameters.pack(num_items=num_items, num_tiles=num_tiles), self.device, slots,
-                shared_bytes=tile.shared_bytes(key_bytes, bool(sizes)),
-                overlaps=device.may_overlap,
+            launch(
+                tiles_spec(self.order, sizes, tile, device.may_overlap), self.device, num_tiles,
+                tile.block_threads, slots, shared_bytes=tile.shared_bytes(key_bytes, bool(sizes)),
+                overlaps=device.may_overlap, num_items=num_items, num_tiles=num_tiles,
             )
         )  # fmt: skip
         if num_rounds:
@@ -274,7 +219,7 @@ class _Builder(KeysAndValues):
         device, element = gpu.get(self.device), self.order.element
         async_bytes = device.shared_limit if device.capability >= (8, 0) else 0
         specs = merge_specs(self.order, sizes, tile, device.may_overlap, async_bytes)
-        kernels = build.kernels(specs, self.device)
+        build.kernels(specs, self.device)
         max_blocks = device.num_sms * tile.merge_blocks
         grids = -(-4 * num_parts // tile.merge_threads), min(2 * num_parts, max_blocks)
         is_async = merge_sort.prefetches(element, sizes, tile.merging, async_bytes)
@@ -282,31 +227,30 @@ class _Builder(KeysAndValues):
         marks, counts_at = counts
         for remaining in range(num_rounds, 0, -1):
             source, target = buffers[remaining % 2], buffers[1 - remaining % 2]
-            packed = specs[0].parameters.pack(
-                num_tiles=num_parts, rounds_left=remaining, merge=NO_ROWS
-            )
             merged = {
-                "first": source.run, "second": source.run, "output_keys": target.keys,
-                "output_values": target.values, "cuts": cuts,
+                "first": source.run, "second": source.run, **target.outputs, "cuts": cuts,
             }  # fmt: skip
             count = marks, counts_at + COUNT_BYTES * remaining
             self.steps += [
-                Launch(
-                    kernel, grid, tile.merge_threads, packed, self.device,
+                launch(
+                    spec, self.device, grid, tile.merge_threads,
                     {**common, "count": count, "merge": merged}, shared_bytes=size,
                     overlaps=device.may_overlap,
+                    num_tiles=num_parts, rounds_left=remaining, merge=NO_ROWS,
                 )
-                for kernel, grid, size in zip(kernels, grids, shared, strict=True)
+                for spec, grid, size in zip(specs, grids, shared, strict=True)
             ]  # fmt: skip
 
     def _add_spans(self, tile: Policy, num_parts: int, slots: dict[str, Any]) -> None:
         """Add the steps that find the segments that span merge tiles."""
-        overlaps = gpu.get(self.device).may_overlap
+        overlaps, threads = gpu.get(self.device).may_overlap, SPAN_THREADS
         specs = span_specs(tile, overlaps)
-        packed = specs[0].parameters.pack(num_items=self._row_items, num_tiles=num_parts)
-        threads = SPAN_THREADS
         grids = -(-num_parts // (threads // WARP)), -(-(num_parts + 1) // threads)
+        build.kernels(specs, self.device)
         self.steps += [
-            Launch(kernel, grid, threads, packed, self.device, slots, overlaps=overlaps)
-            for kernel, grid in zip(build.kernels(specs, self.device), grids, strict=True)
-        ]
+            launch(
+                spec, self.device, grid, threads, slots, overlaps=overlaps,
+                num_items=self._row_items, num_tiles=num_parts,
+            )
+            for spec, grid in zip(specs, grids, strict=True)
+        ]  # fmt: skip

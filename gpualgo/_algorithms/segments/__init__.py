@@ -78,8 +78,6 @@ def segmented_reduce(
     out : array, or tuple of arrays, optional
         Array for the result, with its shape and dtype, on the device of `x`. For tuples a tuple
         like the result, or a structured array.
-    stream : stream, optional
-        CUDA stream for device arrays; by default the current stream of the array's library.
 
     Returns
     -------
@@ -96,8 +94,6 @@ def segmented_reduce(
         `x` or `offsets` is not one-dimensional; offsets on the host decrease or are out of range;
         there is neither `init` nor an identity, even if no segment is empty; `out` has another
         shape or shares memory with an input.
-    CompileError
-        numba cannot compile `op`.
 
     Notes
     -----
@@ -112,9 +108,6 @@ def segmented_reduce(
 
     See https://github.com/gpualgo/gpualgo/blob/main/docs/segments.md.
 
-    Examples
-    --------
-    >>> import numpy as np, gpualgo as ga
     >>> x, offsets = np.array([3, 1, 4, 1, 5, 9]), np.array([0, 2, 2, 5])
     >>> ga.segmented_reduce(x, offsets)
     array([ 4,  0, 10])
@@ -198,9 +191,6 @@ def segmented_inclusive_scan(
 
     See https://github.com/gpualgo/gpualgo/blob/main/docs/segments.md.
 
-    Examples
-    --------
-    >>> import numpy as np, gpualgo as ga
     >>> x = np.array([3, 1, 4, 1, 5, 9])
     >>> ga.segmented_inclusive_scan(x, np.array([0, 2, 5]))
     array([ 3,  4,  4,  5, 10,  9])
@@ -269,9 +259,6 @@ def segmented_exclusive_scan(
     -----
     Offsets on a GPU, cost, determinism and algorithm are as for `segmented_inclusive_scan`.
 
-    Examples
-    --------
-    >>> import numpy as np, gpualgo as ga
     >>> x = np.array([3, 1, 4, 1, 5, 9])
     >>> ga.segmented_exclusive_scan(x, np.array([0, 2, 5]))
     array([0, 3, 0, 4, 5, 9])

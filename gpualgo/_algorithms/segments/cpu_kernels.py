@@ -11,25 +11,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numba
 import numpy as np
 from numba import types
 
 from gpualgo._algorithms.segments import problem as at
 from gpualgo._cpu.fields import access_by_index
-from gpualgo._cpu.packing import load, pointer_to, storage, store
+from gpualgo._cpu.packing import inline, load, pointer_to, storage, store
 
 _words, _bytes = pointer_to(types.intp), pointer_to(types.uint8)
 _TASK, _FAN, _CHAIN = at.TASK, at.FAN, at.CHAIN
 _LEAST_IN_CHAINS = 4 * _FAN
 
 
-def _inline(function: Callable[..., Any]) -> Any:
-    """Compile a function that is called from kernels, on its first call."""
-    return numba.njit(error_model="numpy")(function)
-
-
-@_inline
+@inline
 def _segment_of(offsets: Any, num_segments: int, step: int) -> int:
     """Return the segment at a step of the merge path of elements and segment ends."""
     origin, low, high = load(offsets, 0), 0, num_segments
@@ -42,7 +36,7 @@ def _segment_of(offsets: Any, num_segments: int, step: int) -> int:
     return low
 
 
-@_inline
+@inline
 def _task_range(table: int, task: int) -> Any:
     """Return a task's first segment and element, last segment, and end of elements."""
     p = _words(table)
@@ -67,7 +61,7 @@ def _fold_of(fn: Any, get: Any, acc: np.dtype[Any], commutes: bool) -> Any:
             value = fn(value, get(x, i))
         return value
 
-    few = _inline(fold_few)
+    few = inline(fold_few)
     if commutes and acc.kind in "iu":
         return few
 
@@ -84,7 +78,7 @@ def _fold_of(fn: Any, get: Any, acc: np.dtype[Any], commutes: bool) -> Any:
             g, h = fn(g, get(x, q + 2 * gap)), fn(h, get(x, q + 3 * gap))
         return fn(fn(fn(a, b), fn(c, d)), fn(fn(e, f), fn(g, h)))
 
-    chains = _inline(fold_chains)
+    chains = inline(fold_chains)
 
     def fold(x: Any, start: int, count: int) -> Any:
         if count < _LEAST_IN_CHAINS:
@@ -102,7 +96,7 @@ def _fold_of(fn: Any, get: Any, acc: np.dtype[Any], commutes: bool) -> Any:
             value = fn(value, few(x, start + done, count - done))
         return value
 
-    return _inline(fold)
+    return inline(fold)
 
 
 def reduce_kernel(fn: Any, acc: np.dtype[Any], commutes: bool) -> Callable[..., None]:

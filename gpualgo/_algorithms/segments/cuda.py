@@ -4,74 +4,41 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, NamedTuple
 
 from gpualgo._algorithms.segments.problem import SegmentedReduction, SegmentedScan
 from gpualgo._algorithms.select import cuda as reading
 from gpualgo._arrays.view import View
-from gpualgo._base import dtypes, records
-from gpualgo._base.records import Dtype, Source
+from gpualgo._base import records
+from gpualgo._base.records import Dtype
 from gpualgo._cuda import build
 from gpualgo._cuda.build import Spec
-from gpualgo._cuda.parameters import I64, POINTER, Parameters, init
-from gpualgo._cuda.plan import KEPT, NONE, STATES, TICKETS, ArgMap, Clear, Launch, Piece, Plan
+from gpualgo._cuda.headers import Cpp, cpp
+from gpualgo._cuda.plan import (
+    NONE,
+    TICKETS,
+    ArgMap,
+    Clear,
+    Launch,
+    Piece,
+    Plan,
+    arg_map,
+    kept_piece,
+    lookback_states,
+)
 from gpualgo._cuda.templates import (
     START,
     VECTOR_BYTES,
     WARP,
-    Access,
-    functor,
-    spec_of,
+    fold_of,
+    kernel_spec,
+    launch,
     tagged_bytes,
 )
 from gpualgo._driver import device as gpu
-from gpualgo._driver.device import STATE_BYTES, aligned
+from gpualgo._driver.device import aligned
 from gpualgo._operators.operator import Operator, without_source
 from gpualgo._pipeline import planners
-
-# --- Parameter structs of the kernels of segments (segments/reduce.cuh, starts.cuh and scan.cuh).
-
-HEADS_PARAMS = Parameters(
-    "SegmentHeadsParams",
-    offsets=POINTER, heads=POINTER, bounds=POINTER, num_items=I64, num_offsets=I64,
-    offset_step=I64,
-)  # fmt: skip
-
-
-@cache
-def reduce_params(source: Source, acc: Dtype, access: Parameters) -> Parameters:
-    inputs, outputs = len(records.field_dtypes(source)), len(records.field_dtypes(acc))
-    return Parameters(
-        "SegmentsParams",
-        init=init(acc.itemsize), input=POINTER[inputs], offsets=POINTER, output=POINTER[outputs],
-        list=POINTER, chunks=POINTER, partials=POINTER, num_items=I64, num_segments=I64,
-        offset_step=I64, per_warp=I64, long_items=I64, chunk_bits=I64, capacity=I64, is_start=I64,
-        output_steps=I64[outputs], access=access,
-    )  # fmt: skip
-
-
-@cache
-def starts_params(acc: Dtype) -> Parameters:
-    count = len(records.field_dtypes(acc))
-    return Parameters(
-        "SegmentStartsParams",
-        starts=POINTER[count], offsets=POINTER, output=POINTER[count], num_items=I64,
-        num_segments=I64, offset_step=I64, start_steps=I64[count], output_steps=I64[count],
-    )  # fmt: skip
-
-
-@cache
-def scan_params(source: Source, acc: Dtype, access: Parameters) -> Parameters:
-    inputs, outputs = len(records.field_dtypes(source)), len(records.field_dtypes(acc))
-    return Parameters(
-        "SegmentScanParams",
-        init=init(acc.itemsize), input=POINTER[inputs], output=POINTER[outputs],
-        starts=POINTER[outputs], offsets=POINTER, heads=POINTER, bounds=POINTER, states=POINTER,
-        num_items=I64, num_tiles=I64, num_words=I64, num_segments=I64, offset_step=I64,
-        start_steps=I64[outputs], output_steps=I64[outputs], access=access,
-    )  # fmt: skip
-
 
 # --- Tuning table of segments on a GPU: kernels, template arguments, tilings.
 #
@@ -116,10 +83,9 @@ class Policy:
         return _round_up(JOIN_SHARED * (self.itemsize + 8), VECTOR_BYTES) + 4 * VECTOR_BYTES
 
     @property
-    def cpp(self) -> str:
+    def cpp(self) -> Cpp:
         sizes = BLOCK_THREADS, self.rows, self.stage_items, self.shared_bytes
-        flag = str(self.overlaps).lower()
-        return f"gpualgo::SegmentsPolicy<{', '.join(map(str, sizes))}, {flag}>"
+        return cpp("SegmentsPolicy", *sizes, self.overlaps)
 
 
 def policy_of(acc: Dtype, overlaps: bool) -> Policy:
@@ -147,16 +113,12 @@ def tiling_of(num_items: int, num_segments: int) -> Tiling:
 
 
 def reduce_specs(
-    op: Operator, source: records.Source, acc: Dtype, index: Dtype, access: Access, policy: Policy
+    op: Operator, source: records.Source, acc: Dtype, index: Dtype, access: Cpp, policy: Policy
 ) -> list[Spec]:
     """Return the kernels of a reduction, in launch order."""
-    types = (
-        policy.cpp, functor(op, (acc, acc), acc), records.cpp_name(acc), records.cpp_name(source),
-        dtypes.cpp_name(index), access.cpp,
-    )  # fmt: skip
-    params = reduce_params(source, acc, access.fields)
+    types = policy.cpp, fold_of(op, acc), acc, source, index, access
     return [
-        _spec("reduce.cuh", f"segments_{kind}_kernel", types, params, op, acc, source)
+        kernel_spec("segments/reduce.cuh", f"segments_{kind}_kernel", *types)
         for kind in ("short", "long", "join")
     ]
 
@@ -183,11 +145,9 @@ class ScanPolicy:
         return _round_up(values * self.itemsize, VECTOR_BYTES) + numbers
 
     @property
-    def cpp(self) -> str:
-        sizes = (
-            self.block_threads, self.items, self.window, SCAN_BLOCKS_PER_SM, self.shared_bytes,
-        )  # fmt: skip
-        return f"gpualgo::SegmentScanPolicy<{', '.join(map(str, sizes))}>"
+    def cpp(self) -> Cpp:
+        sizes = self.block_threads, self.items, self.window, SCAN_BLOCKS_PER_SM
+        return cpp("SegmentScanPolicy", *sizes, self.shared_bytes)
 
 
 def scan_policy_of(acc: Dtype, limit: int) -> ScanPolicy:
@@ -203,41 +163,24 @@ def scan_policy_of(acc: Dtype, limit: int) -> ScanPolicy:
 
 
 def scan_spec(
-    op: Operator, source: records.Source, acc: Dtype, access: Access, policy: ScanPolicy,
+    op: Operator, source: records.Source, acc: Dtype, access: Cpp, policy: ScanPolicy,
     is_exclusive: bool, index: Dtype | None,
 ) -> Spec:  # fmt: skip
     """Return the kernel of a scan; `index` is the offsets' dtype, None without array init."""
-    types = (
-        policy.cpp, str(is_exclusive).lower(), functor(op, (acc, acc), acc),
-        records.cpp_name(acc), records.cpp_name(source),
-        "gpualgo::NoStarts" if index is None else dtypes.cpp_name(index), access.cpp,
-    )  # fmt: skip
-    params = scan_params(source, acc, access.fields)
-    return _spec("scan.cuh", "segment_scan_kernel", types, params, op, acc, source)
+    starts = "gpualgo::NoStarts" if index is None else index
+    types = policy.cpp, is_exclusive, fold_of(op, acc), acc, source, starts, access
+    return kernel_spec("segments/scan.cuh", "segment_scan_kernel", *types)
 
 
 def heads_spec(index: Dtype) -> Spec:
     """Return the kernel that marks segment starts."""
-    name = f"gpualgo::segment_heads_kernel<{dtypes.cpp_name(index)}, {BLOCK_THREADS}>"
-    return Spec("segments/heads.cuh", name, HEADS_PARAMS)
+    return kernel_spec("segments/heads.cuh", "segment_heads_kernel", index, BLOCK_THREADS)
 
 
 def starts_spec(op: Operator, acc: Dtype, index: Dtype) -> Spec:
     """Return the kernel that combines initial values with the segments' results."""
-    types = (
-        str(BLOCK_THREADS), functor(op, (acc, acc), acc), records.cpp_name(acc),
-        dtypes.cpp_name(index),
-    )  # fmt: skip
-    params = starts_params(acc)
-    return _spec("starts.cuh", "segment_starts_kernel", types, params, op, acc, acc)
-
-
-def _spec(
-    header: str, kernel: str, types: tuple[str, ...], params: Parameters, op: Operator, acc: Dtype,
-    source: records.Source,
-) -> Spec:  # fmt: skip
-    expression = f"gpualgo::{kernel}<{', '.join(types)}>"
-    return spec_of(f"segments/{header}", expression, params, op, acc, source)
+    types = BLOCK_THREADS, fold_of(op, acc), acc, index
+    return kernel_spec("segments/starts.cuh", "segment_starts_kernel", *types)
 
 
 def _round_up(number: int, step: int) -> int:
@@ -249,7 +192,6 @@ def _pow2(number: int, limit: int) -> int:
     return min(limit, 1 << max(1, number).bit_length() - 1)
 
 
-_CONTROL_BYTES = 256  # LookbackControl
 _LIST_BYTES = 16  # ChunkList
 _BOUNDS_BYTES = 256  # two offsets, before the marks
 
@@ -258,7 +200,7 @@ _BOUNDS_BYTES = 256  # two offsets, before the marks
 def _(
     problem: SegmentedReduction, views: Sequence[View], op: Operator, targets: Sequence[View]
 ) -> Plan:
-    at, num_own = ArgMap(len(views), len(targets)), problem.num_own
+    at, num_own = arg_map(len(views), len(targets)), problem.num_own
     if problem.row_init is None:
         return reduction(problem, views, op, targets, at)
     plan = Plan(targets[0].device, [_launch_starts(problem, views, op, targets, at)])
@@ -269,7 +211,7 @@ def _(
 
 def reduction(
     problem: SegmentedReduction, views: Sequence[View], op: Operator, targets: Sequence[View],
-    at: Any,
+    at: ArgMap,
 ) -> Plan:  # fmt: skip
     """Return the plan of a reduction of segments, at least one, into targets of any strides.
 
@@ -278,38 +220,33 @@ def reduction(
     *inputs, offsets = views
     source, acc, device = problem.source, problem.acc, offsets.device
     num_items, num_segments = inputs[0].shape[0], problem.num_segments
-    overlaps = gpu.get(device).may_overlap
+    overlaps, num_sms = gpu.get(device).may_overlap, gpu.get(device).num_sms
     kind, tiling = policy_of(acc, overlaps), tiling_of(num_items, num_segments)
     access, fields = _access(source, inputs)
     specs = reduce_specs(op, source, acc, offsets.dtype, access, kind)
     chunk_bytes = aligned(tiling.capacity * CHUNK_BYTES)
-    piece = Piece(chunk_bytes + tiling.capacity * acc.itemsize, KEPT)
-    if not piece.fits:
-        piece = Piece(piece.num_bytes)
-    pieces = [Piece(_LIST_BYTES, TICKETS, is_zeroed=True), piece]
-    fixed = {
-        "num_items": num_items, "num_segments": num_segments, "offset_step": offsets.strides[0],
-        **tiling._asdict(), "is_start": problem.is_start and problem.row_init is None,
-        "output_steps": [target.strides[0] for target in targets], "access": fields,
-    }  # fmt: skip
-    slots = _slots(views, targets, at, list=0, chunks=1, partials=(1, chunk_bytes))
-    warps = BLOCK_THREADS // WARP
-    blocks = -(-num_segments // (tiling.per_warp * warps))
-    most_blocks = gpu.get(device).num_sms * BLOCKS_PER_SM
-    grids = [
-        blocks,
-        min(most_blocks, tiling.capacity),
-        min(most_blocks, -(-tiling.capacity // WARP)),
+    pieces = [
+        Piece(_LIST_BYTES, TICKETS, is_zeroed=True),
+        kept_piece(chunk_bytes + tiling.capacity * acc.itemsize),
     ]
-    shared = [kind.shared_bytes, 0, kind.joining_bytes]
+    slots = {
+        **_slots(views, at), "init": START, "list": at.piece(0), "chunks": at.piece(1),
+        "partials": (at.piece(1), chunk_bytes),
+    }  # fmt: skip
+    blocks = -(-num_segments // (tiling.per_warp * (BLOCK_THREADS // WARP)))
+    chunks, joins = tiling.capacity, -(-tiling.capacity // WARP)
+    grids = blocks, *(min(num_sms * BLOCKS_PER_SM, n) for n in (chunks, joins))
+    shared = kind.shared_bytes, 0, kind.joining_bytes
+    build.kernels(specs, device)
     launches = [
-        Launch(
-            kernel, grid, BLOCK_THREADS, spec.parameters.pack(**fixed), device, slots,
-            shared_bytes=size, overlaps=overlaps and i > 0,
+        launch(
+            spec, device, grid, BLOCK_THREADS, slots, shared_bytes=size,
+            overlaps=overlaps and i > 0, num_items=num_items, num_segments=num_segments,
+            offset_step=offsets.strides[0], **tiling._asdict(),
+            is_start=problem.is_start and problem.row_init is None,
+            output_steps=[target.strides[0] for target in targets], access=fields,
         )
-        for i, (spec, kernel, grid, size) in enumerate(
-            zip(specs, build.kernels(specs, device), grids, shared, strict=True)
-        )
+        for i, (spec, grid, size) in enumerate(zip(specs, grids, shared, strict=True))
     ]  # fmt: skip
     return Plan(device, launches, pieces)
 
@@ -317,41 +254,35 @@ def reduction(
 @planners.for_cuda.register(SegmentedScan)
 def _(problem: SegmentedScan, views: Sequence[View], op: Operator, targets: Sequence[View]) -> Plan:
     """Return the plan of a scan of segments of at least one element."""
-    *inputs, offsets = views[: problem.num_own]
-    init_views = views[problem.num_own :]
+    own, init_views = views[: problem.num_own], views[problem.num_own :]
+    *inputs, offsets = own
     source, acc, device = problem.source, problem.acc, offsets.device
     (num_items,) = inputs[0].shape
     kind = scan_policy_of(acc, gpu.get(device).shared_limit)
     num_tiles = -(-num_items // kind.tile_items)
     access, fields = _access(source, inputs)
-    states = Piece(_CONTROL_BYTES + num_tiles * tagged_bytes(acc), STATES, is_zeroed=True)
-    marks = Piece(marks_bytes(num_items), KEPT)
-    if not marks.fits:
-        marks = Piece(marks.num_bytes)
-    kernel_spec = scan_spec(
+    states, num_words = lookback_states(num_tiles * tagged_bytes(acc))
+    marks = kept_piece(marks_bytes(num_items))
+    spec = scan_spec(
         op, source, acc, access, kind, problem.is_exclusive, offsets.dtype if init_views else None
     )
-    kernel = build.kernel(kernel_spec, device)
-    at, num_sms = ArgMap(len(views), len(targets)), gpu.get(device).num_sms
+    at, num_sms = arg_map(len(views), len(targets)), gpu.get(device).num_sms
     mark_slots = slots_of_marks(at.piece(1))
-    words = max(states.num_bytes, STATE_BYTES) - _CONTROL_BYTES
-    packed = kernel_spec.parameters.pack(
-        num_items=num_items, num_tiles=num_tiles, num_words=words // 8,
-        num_segments=problem.num_segments, offset_step=offsets.strides[0],
+    slots = {
+        **_slots(own, at), **mark_slots, "init": START, "states": at.piece(0),
+        "starts": at.sources[len(own) :] or [NONE] * len(targets),
+    }  # fmt: skip
+    if not init_views:
+        slots["offsets"] = NONE
+    step = launch(
+        spec, device, min(num_tiles, num_sms * SCAN_BLOCKS_PER_SM), kind.block_threads, slots,
+        shared_bytes=kind.shared_bytes, num_items=num_items, num_tiles=num_tiles,
+        num_words=num_words, num_segments=problem.num_segments, offset_step=offsets.strides[0],
         start_steps=[view.strides[0] for view in init_views] or [0] * len(targets),
         output_steps=[target.strides[0] for target in targets], access=fields,
     )  # fmt: skip
-    args = views[: problem.num_own]
-    slots = _slots(args, targets, at, states=0) | mark_slots
-    slots["starts"] = [at.source(i) for i in range(len(args), len(views))] or [NONE] * len(targets)
-    if not init_views:
-        slots["offsets"] = NONE
-    launch = Launch(
-        kernel, min(num_tiles, num_sms * SCAN_BLOCKS_PER_SM), kind.block_threads, packed,
-        device, slots, shared_bytes=kind.shared_bytes,
-    )  # fmt: skip
-    mark_launch = launch_marks(offsets, at.source(len(inputs)), num_items, mark_slots)
-    return Plan(device, [Clear(at.piece(1), marks.num_bytes), mark_launch, launch], [states, marks])
+    mark_launch = launch_marks(offsets, at.sources[len(inputs)], num_items, mark_slots)
+    return Plan(device, [Clear(at.piece(1), marks.num_bytes), mark_launch, step], [states, marks])
 
 
 def marks_bytes(num_items: int) -> int:
@@ -366,14 +297,12 @@ def slots_of_marks(marks: int) -> dict[str, Any]:
 
 def launch_marks(offsets: View, place: int, num_items: int, heads: dict[str, Any]) -> Launch:
     """Return the launch that marks segment starts; `place` is the slot of the offsets."""
-    spec, device, threads = heads_spec(offsets.dtype), offsets.device, BLOCK_THREADS
-    (num_offsets,) = offsets.shape
-    packed = spec.parameters.pack(
-        num_items=num_items, num_offsets=num_offsets, offset_step=offsets.strides[0]
-    )
+    device, threads, (num_offsets,) = offsets.device, BLOCK_THREADS, offsets.shape
     grid = min(-(-num_offsets // threads), gpu.get(device).num_sms * 2048 // threads)
-    slots = {"offsets": place, **heads}
-    return Launch(build.kernel(spec, device), grid, threads, packed, device, slots)
+    return launch(
+        heads_spec(offsets.dtype), device, grid, threads, {"offsets": place, **heads},
+        num_items=num_items, num_offsets=num_offsets, offset_step=offsets.strides[0],
+    )  # fmt: skip
 
 
 def _launch_starts(
@@ -381,39 +310,26 @@ def _launch_starts(
     at: ArgMap,
 ) -> Launch:  # fmt: skip
     """Return the launch that applies an initial value per segment; they follow the offsets."""
-    args, init_views = views[: problem.num_own], views[problem.num_own :]
-    offsets = args[-1]
-    spec = starts_spec(without_source(op), problem.acc, offsets.dtype)
-    packed = spec.parameters.pack(
+    own, init_views = views[: problem.num_own], views[problem.num_own :]
+    offsets, threads = own[-1], BLOCK_THREADS
+    slots = {**_slots(own, at), "starts": at.sources[len(own) :]}
+    del slots["input"]
+    return launch(
+        starts_spec(without_source(op), problem.acc, offsets.dtype), offsets.device,
+        -(-problem.num_segments // threads), threads, slots,
         num_items=problem.num_items, num_segments=problem.num_segments,
         offset_step=offsets.strides[0], start_steps=[view.strides[0] for view in init_views],
         output_steps=[target.strides[0] for target in targets],
     )  # fmt: skip
-    slots = {
-        "starts": [at.source(i) for i in range(len(args), len(views))],
-        "offsets": at.source(len(args) - 1), "output": [at.target(i) for i in range(len(targets))],
-    }  # fmt: skip
-    device, threads = offsets.device, BLOCK_THREADS
-    blocks = -(-problem.num_segments // threads)
-    return Launch(build.kernel(spec, device), blocks, threads, packed, device, slots)
 
 
-def _slots(
-    views: Sequence[View], targets: Sequence[View], at: ArgMap, **pieces: Any
-) -> dict[str, Any]:
-    """Return a kernel's argument slots; `pieces` are piece numbers, with an offset if tuples."""
+def _slots(views: Sequence[View], at: ArgMap) -> dict[str, Any]:
+    """Return the argument slots of inputs, offsets and results."""
     count = len(views) - 1
-    slots: dict[str, Any] = {
-        "init": START, "input": [at.source(i) for i in range(count)], "offsets": at.source(count),
-        "output": [at.target(i) for i in range(len(targets))],
-    }  # fmt: skip
-    for name, piece in pieces.items():
-        number, offset = piece if isinstance(piece, tuple) else (piece, 0)
-        slots[name] = at.piece(number), offset
-    return slots
+    return {"input": at.sources[:count], "offsets": at.sources[count], "output": at.targets}
 
 
-def _access(source: records.Source, views: Sequence[View]) -> tuple[Access, dict[str, Any]]:
+def _access(source: records.Source, views: Sequence[View]) -> tuple[Cpp, dict[str, Any]]:
     """Return how the kernels access elements, and the fields of that access's parameters."""
     strides = tuple(view.strides[0] for view in views)
     if views[0].shape[0] <= 1 or strides == records.read_bytes(source):

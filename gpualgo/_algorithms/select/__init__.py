@@ -40,8 +40,6 @@ def select(
     out_count : array, optional
         Array for the number of selected elements, even if `out` is too short for all: int64, one
         element, on the device of `x`. With it the call does not synchronise.
-    stream : stream, optional
-        CUDA stream for device arrays; by default the current stream of the array's library.
 
     Returns
     -------
@@ -61,8 +59,6 @@ def select(
     ValueError
         The shapes of `x` and an array of bool differ; `out` is too short and `out_count` is not
         given (the message contains the required length); or `out` shares memory with `x`.
-    CompileError
-        numba cannot compile `predicate`.
 
     Notes
     -----
@@ -72,9 +68,6 @@ def select(
 
     See https://github.com/gpualgo/gpualgo/blob/main/docs/select.md.
 
-    Examples
-    --------
-    >>> import numpy as np, gpualgo as ga
     >>> ga.select(np.array([3, -1, 4, -1, 5]), lambda a: a > 0)
     array([3, 4, 5])
     >>> ga.select(np.arange(4), np.array([True, False, False, True]))
@@ -118,9 +111,6 @@ def stable_partition(
 
     See https://github.com/gpualgo/gpualgo/blob/main/docs/select.md.
 
-    Examples
-    --------
-    >>> import numpy as np, gpualgo as ga
     >>> kept, rest = ga.stable_partition(np.array([3, -1, 4, -1, 5]), lambda a: a > 0)
     >>> kept, rest
     (array([3, 4, 5]), array([-1, -1]))

@@ -15,13 +15,12 @@ from gpualgo._cpu.kernels import (
     Applied,
     Kernel,
     compute_code,
-    get_code,
     get_entry,
     get_kernel,
     named,
 )
 from gpualgo._cpu.launch import Launch, run_tasks
-from gpualgo._cpu.layout import Dims, ScratchLayout, field_arguments, is_dense, merge, packer
+from gpualgo._cpu.layout import Dims, ScratchLayout, field_arguments, merge, packer
 from gpualgo._cpu.layout import table as in_words
 from gpualgo._cpu.memory import address
 from gpualgo._cpu.plan import START, Plan, Routine, bytes_of, compiled
@@ -177,7 +176,7 @@ class Job:
             targets = tuple(map(records.operand_dtype, numbers))
         self.counts = [counts_positions and _is_range(n, dims, k) for k, n in enumerate(numbers)]
         self.reads = [
-            [*_entry(number, target, dims, k, self.room, self.counts[k]), *(d[1 + k] for d in dims)]
+            [*self._entry(number, target, dims, k), *(d[1 + k] for d in dims)]
             for k, (number, target) in enumerate(zip(numbers, targets, strict=True))
         ]
         self.writes: list[list[int]] = []
@@ -191,6 +190,17 @@ class Job:
             self.head[at.COMPUTE] = self.code(compute_code(op.source, source, element, at.CHUNK))
             size = sum(leaf.itemsize for leaf in leaves)
             self.head[at.COMPUTED] = self.room.take(at.CHUNK * size)
+
+    def _entry(
+        self, number: np.dtype[Any], element: np.dtype[Any], dims: Dims, k: int
+    ) -> tuple[int, ...]:
+        """Return the entry of an input in the kernel's table, without its address and strides."""
+        if self.counts[k]:  # the slot holds an index, encoded as an address in bytes at ORIGIN
+            return 0, 1, True, 0, 0, 0, 0
+        source = target = number
+        if not records.is_position(number):
+            source, target = records.operand_dtype(number), element
+        return field_arguments(source, target, dims, k, self.num_items, at.CHUNK, self.room)
 
     def code(self, loaded: Any) -> int:
         """Return the address of code, which stays loaded."""
@@ -276,23 +286,10 @@ def _is_range(number: np.dtype[Any], dims: Dims, k: int) -> bool:
     return len(dims) == 0 or (len(dims) == 1 and dims[0][1 + k] == 1)
 
 
-def _entry(
-    number: np.dtype[Any], target: np.dtype[Any], dims: Dims, k: int, room: ScratchLayout,
-    counts: bool,
-) -> tuple[int, ...]:  # fmt: skip
-    """Return the entry of an input in the kernel's table, without its address and strides."""
-    if counts:  # the slot holds an index, encoded as an address in a byte array at ORIGIN
-        return 0, 1, True, 0, 0, 0, 0
-    is_direct = is_dense(dims, k, number.itemsize)
-    if records.is_position(number):
-        return field_arguments(0, number, number, is_direct, at.CHUNK, room)
-    return field_arguments(0, records.operand_dtype(number), target, is_direct, at.CHUNK, room)
-
-
 def written(out: Array, counts: bool = False) -> list[int]:
     """Return the entry of an output in the kernel's table, without its address."""
     size, stride = out.itemsize, out.strides[0]
-    pack = 0 if stride == size else packer(size)
+    pack = 0 if stride == size else packer(size, stride, out.size)
     pick = ("place_kernel", records.ORIGIN) if counts else ("pick_kernel", size)
     return [0, size, stride, out.shape[0], get_entry(*named("select", *pick)), pack]
 
@@ -301,7 +298,7 @@ def _predicate_code(op: Operator, element: np.dtype[Any]) -> Any:
     """Return the code of f(marks, slots, count), which applies a predicate."""
     numbers = records.field_dtypes(element)
     argument = Separate(element) if element.names is not None else element
-    return get_code(*named("select", "mark_kernel", numbers), Applied(op, (argument,), _BOOL))
+    return get_kernel(*named("select", "mark_kernel", numbers), Applied(op, (argument,), _BOOL))
 
 
 def equality_code(op: Operator | None, element: np.dtype[Any]) -> Any:
@@ -310,9 +307,9 @@ def equality_code(op: Operator | None, element: np.dtype[Any]) -> Any:
     Without op elements are equal by value.
     """
     if op is None or op.name == _NO_OPERATOR.name:
-        return get_code(*named("select", "head_kernel", None, element))
+        return get_kernel(*named("select", "head_kernel", None, element))
     applied = Applied(op, (element, element), _BOOL)
-    return get_code(*named("select", "head_kernel", element), applied)
+    return get_kernel(*named("select", "head_kernel", element), applied)
 
 
 def walk() -> Kernel:

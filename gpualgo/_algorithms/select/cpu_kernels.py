@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numba
 import numpy as np
 from numba import types
 
@@ -18,6 +17,7 @@ from gpualgo._cpu.packing import (
     call,
     copy_bytes,
     dense_address,
+    inline,
     load,
     load_each,
     pointer_to,
@@ -63,7 +63,8 @@ def head_kernel(fn: Any, element: np.dtype[Any]) -> Callable[..., None]:
     return mark
 
 
-def _count(marks: int, count: int) -> int:
+@inline
+def _counted(marks: int, count: int) -> int:
     total = start = 0
     marked = _bytes(marks)
     while start < count:
@@ -76,7 +77,8 @@ def _count(marks: int, count: int) -> int:
     return total
 
 
-def _copy_out(record: int, packed: int, index: int, count: int) -> None:
+@inline
+def copy_out(record: int, packed: int, index: int, count: int) -> None:
     """Copy packed numbers to position `index` of the output, up to its length."""
     p = _words(record)
     count = min(count, load(p, at.CAPACITY) - index)
@@ -89,12 +91,14 @@ def _copy_out(record: int, packed: int, index: int, count: int) -> None:
         copy_bytes(load(p, at.OUT) + index * load(p, at.SIZE), packed, count * load(p, at.SIZE))
 
 
-def _input_entries(table: int) -> int:
+@inline
+def input_entries(table: int) -> int:
     ndim: int = load(_words(table), at.NDIM)
     return table + 8 * (at.TAIL + ndim)
 
 
-def _fetch(table: int, scratch: int, start: int, count: int) -> None:
+@inline
+def load_chunk(table: int, scratch: int, start: int, count: int) -> None:
     """Load some elements, compute them if needed, and store their addresses in the slots."""
     p, slots = _words(table), _words(scratch)
     ndim, inputs, compute = load(p, at.NDIM), load(p, at.INPUTS), load(p, at.COMPUTE)
@@ -109,13 +113,6 @@ def _fetch(table: int, scratch: int, start: int, count: int) -> None:
         )
     if compute:
         call(compute, (scratch, scratch + load(p, at.COMPUTED), count))
-
-
-# Compiled with the kernel that calls them.
-input_entries = numba.njit(nogil=True, error_model="numpy")(_input_entries)
-load_chunk = numba.njit(nogil=True, error_model="numpy")(_fetch)
-_counted = numba.njit(nogil=True, error_model="numpy")(_count)
-copy_out = numba.njit(nogil=True, error_model="numpy")(_copy_out)
 
 
 def select_kernel(table: int, scratch: int, first: int, last: int) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -17,45 +16,14 @@ from gpualgo._base.records import Element
 from gpualgo._base.strides import Dims, merge
 from gpualgo._cuda import build
 from gpualgo._cuda.build import Spec
-from gpualgo._cuda.parameters import I64, POINTER, Parameters
-from gpualgo._cuda.plan import STATES, ArgMap, Clear, Launch, Piece, Plan
-from gpualgo._cuda.templates import (
-    VECTOR_BYTES,
-    WARP,
-    Access,
-    functor,
-    is_aligned,
-    layout_of,
-    layout_type,
-)
+from gpualgo._cuda.headers import Cpp, cpp
+from gpualgo._cuda.plan import Clear, Launch, Plan, arg_map, lookback_states
+from gpualgo._cuda.templates import VECTOR_BYTES, WARP, Applied, is_aligned, kernel_spec, launch
 from gpualgo._driver import device as gpu
 from gpualgo._driver import staging
-from gpualgo._driver.device import STATE_BYTES
 from gpualgo._operators.operator import Operator, builtin
 from gpualgo._pipeline import host_whole, planners
 from gpualgo._pipeline.problem import Dtype
-
-# --- Parameter structs of the selection kernels (select/kernel.cuh).
-
-DENSE_ITEMS_PARAMS = Parameters("DenseItems")
-
-
-@cache
-def spaced_items_params(leaves: int, is_even: bool) -> Parameters:
-    """Return SpacedItems of elements with `leaves` fields; is_even: one dimension."""
-    return Parameters("SpacedItems", places=layout_of(leaves, is_even))
-
-
-@cache
-def select_params(inputs: int, outputs: int, access: Parameters) -> Parameters:
-    """Return SelectParams; `inputs` and `outputs` are the numbers of fields read and written."""
-    return Parameters(
-        "SelectParams",
-        input=POINTER[inputs], output=POINTER[outputs], num_kept=POINTER, states=POINTER,
-        num_items=I64, num_tiles=I64, num_words=I64, capacity=I64, output_steps=I64[outputs],
-        access=access,
-    )  # fmt: skip
-
 
 # --- Tuning table of selections: kernels and template arguments.
 
@@ -115,14 +83,12 @@ def index_policy(limit: int) -> Policy:
     return policy
 
 
-def dense(in_packs: bool) -> Access:
-    return Access(f"gpualgo::DenseItems<{str(in_packs).lower()}>", DENSE_ITEMS_PARAMS)
+def dense(in_packs: bool) -> Cpp:
+    return cpp("DenseItems", in_packs)
 
 
-def spaced(leaves: int, is_even: bool) -> Access:
-    layout = f"gpualgo::{layout_type(is_even)}<{leaves}>"
-    cpp = f"gpualgo::SpacedItems<{layout}, {leaves}>"
-    return Access(cpp, spaced_items_params(leaves, is_even))
+def spaced(leaves: int, is_even: bool) -> Cpp:
+    return cpp("SpacedItems", cpp("EvenLayout" if is_even else "Layout", leaves), leaves)
 
 
 @dataclass(frozen=True)
@@ -130,7 +96,7 @@ class Kind:
     op: Operator  # the predicate, or a placeholder if elements are marked
     source: Element
     written: tuple[Dtype, ...]
-    access: Access
+    access: Cpp
     policy: Policy
     criterion: str  # IF, MARKED or HEADS
     is_wide: bool  # counts take 64 bits
@@ -145,50 +111,35 @@ class Kind:
     @property
     def selecting(self) -> Spec:
         count = "gpualgo::uint64" if self.is_wide else "gpualgo::uint32"
-        flags = [str(flag).lower() for flag in (self.keeps_rest, self.gives_lengths)]
-        last = count, self.access.cpp, *flags
+        last = count, self.access, self.keeps_rest, self.gives_lengths
         return self._spec("kernel.cuh", "select_kernel", last)
 
     @property
     def counting(self) -> Spec:
         """The kernel that counts the kept elements, needed if there is a rest."""
-        return self._spec("count.cuh", "select_count_kernel", (self.access.cpp,))
+        return self._spec("count.cuh", "select_count_kernel", (self.access,))
 
-    def _spec(self, header: str, name: str, more_types: tuple[str, ...]) -> Spec:
+    def _spec(self, header: str, name: str, more_types: tuple[Any, ...]) -> Spec:
         tiling, op, source = self.policy, self.op, self.source
-        sizes = (
-            tiling.block_threads, tiling.items, tiling.rows, BLOCKS_PER_SM, self.shared_bytes,
-            str(tiling.makes_late).lower(), str(self.has_redux).lower(),
+        policy = cpp(
+            "SelectPolicy", tiling.block_threads, tiling.items, tiling.rows, BLOCKS_PER_SM,
+            self.shared_bytes, tiling.makes_late, self.has_redux,
         )  # fmt: skip
         element = records.register_dtype(source)
-        result = element if self.criterion == MARKED else _BOOL
-        arguments: tuple[Dtype, ...] = (element,)
-        if self.criterion == HEADS:
-            arguments = (element, element)
-        has_no_operator = op.name == "no_operator"  # only its source is called, if it has one
-        if self.criterion == HEADS and has_no_operator:
-            functor_type = (
-                f"gpualgo::{'WithNumbers<gpualgo::SameValue>' if op.key.numbers else 'SameValue'}"
-            )
-        else:
-            functor_type = functor(op, arguments, result)
-        types = (
-            f"gpualgo::SelectPolicy<{', '.join(map(str, sizes))}>",
-            f"gpualgo::{self.criterion}<{functor_type}>", records.cpp_name(source), *more_types,
-        )  # fmt: skip
-        expression = f"gpualgo::{name}<{', '.join(types)}>"
-        reads, writes = len(records.field_dtypes(source)), len(self.written) + self.gives_lengths
-        params = select_params(reads, writes, self.access.fields)
-        computed = source if isinstance(source, records.Computed) else None
-        if has_no_operator and computed is None:
-            return Spec(f"select/{header}", expression, params)
-        if has_no_operator:  # the source is a part of the expression
-            arguments, result = (element,), element
-        return Spec(f"select/{header}", expression, params, op, arguments, result, computed)
+        arguments = (element,) * (2 if self.criterion == HEADS else 1)
+        keeps: Any = Applied(op, arguments, element if self.criterion == MARKED else _BOOL)
+        call = None
+        if op.name == "no_operator":  # only its source is called, if it has one
+            call = Applied(op, (element,), element)
+            if self.criterion == HEADS:
+                keeps = cpp("SameValue")
+                keeps = cpp("WithNumbers", keeps) if op.key.numbers else keeps
+        params = cpp("SelectParams", source, len(self.written) + self.gives_lengths, self.access)
+        types = policy, cpp(self.criterion, keeps), source, *more_types
+        return kernel_spec(f"select/{header}", name, *types, params=params, call=call)
 
 
 _BYTE = np.dtype(np.uint8)
-_CONTROL_BYTES = 256  # LookbackControl
 _NO_OPERATOR = builtin("no_operator")
 
 
@@ -196,11 +147,11 @@ _NO_OPERATOR = builtin("no_operator")
 def plan_of(problem: Selecting, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
     """Return the plan of a selection into targets of any stride; the last one is the count."""
     *outs, count = targets
-    args, device = ArgMap(len(views), len(targets)), count.device
+    at, device = arg_map(len(views), len(targets)), count.device
     shape = views[0].shape  # may be one block of the whole array
     num_items = math.prod(shape)
     if num_items == 0:
-        return Plan(device, [Clear(args.target(len(outs)), count.dtype.itemsize)])
+        return Plan(device, [Clear(at.targets[-1], count.dtype.itemsize)])
     source, written = problem.source, problem.written
     if problem.criterion == MARKED and not isinstance(source, records.Computed):
         numbers = [*records.field_dtypes(source)[:-1], _BYTE]  # any nonzero byte is true
@@ -214,42 +165,32 @@ def plan_of(problem: Selecting, views: Sequence[View], op: Any, targets: Sequenc
     access, fields = access_of(source, dims, [view.ptr for view in views], tiling.items)
     is_wide = num_items >= NARROW_COUNTS
     num_tiles = -(-num_items // tiling.tile_items)
-    state_words = (1 + is_wide) * (1 + problem.gives_lengths)
-    piece = Piece(_CONTROL_BYTES + 8 * num_tiles * state_words, STATES, is_zeroed=True)
+    piece, num_words = lookback_states(8 * num_tiles * (1 + is_wide) * (1 + problem.gives_lengths))
     kind = Kind(
         _NO_OPERATOR if op is None else op, source, written, access, tiling, problem.criterion,
         is_wide, problem.keeps_rest, problem.gives_lengths, gpu.get(device).capability >= (8, 0),
     )  # fmt: skip
-    words = max(piece.num_bytes, STATE_BYTES) - _CONTROL_BYTES
-    fixed = {
-        "num_items": num_items, "num_tiles": num_tiles, "num_words": words // 8,
-        "capacity": outs[0].shape[0], "output_steps": [out.strides[0] for out in outs],
-        "access": fields,
-    }  # fmt: skip
     slots = {
-        "input": [args.source(i) for i in range(len(views))],
-        "output": [args.target(i) for i in range(len(outs))],
-        "num_kept": args.target(len(outs)), "states": args.piece(0),
+        "input": at.sources, "output": at.targets[:-1], "num_kept": at.targets[-1],
+        "states": at.piece(0),
     }  # fmt: skip
     grid = min(num_tiles, gpu.get(device).num_sms * BLOCKS_PER_SM)
-    specs = [kind.counting, kind.selecting] if problem.keeps_rest else [kind.selecting]
-    shared = [0, kind.shared_bytes] if problem.keeps_rest else [kind.shared_bytes]
-    launches = [
-        Launch(
-            kernel,
-            grid,
-            tiling.block_threads,
-            spec.parameters.pack(**fixed),
-            device,
-            slots,
-            shared_bytes=size,
+    steps: list[Launch | Clear] = []
+    specs = [(kind.selecting, kind.shared_bytes)]
+    if problem.keeps_rest:
+        steps.append(Clear(at.targets[-1], count.dtype.itemsize))
+        specs.insert(0, (kind.counting, 0))
+    build.kernels([spec for spec, _ in specs], device)
+    steps += [
+        launch(
+            spec, device, grid, tiling.block_threads, slots, shared_bytes=shared_bytes,
+            num_items=num_items, num_tiles=num_tiles, num_words=num_words,
+            capacity=outs[0].shape[0], output_steps=[out.strides[0] for out in outs],
+            access=fields,
         )
-        for kernel, spec, size in zip(build.kernels(specs, device), specs, shared, strict=True)
-    ]
-    if not problem.keeps_rest:
-        return Plan(device, launches, [piece])
-    zero = Clear(args.target(len(outs)), count.dtype.itemsize)
-    return Plan(device, [zero, *launches], [piece])
+        for spec, shared_bytes in specs
+    ]  # fmt: skip
+    return Plan(device, steps, [piece])
 
 
 def _is_index_only(problem: Selecting) -> bool:
@@ -263,7 +204,7 @@ def _is_index_only(problem: Selecting) -> bool:
 
 def access_of(
     source: records.Element, dims: Dims, pointers: Sequence[int], items: int
-) -> tuple[Access, dict[str, Any]]:
+) -> tuple[Cpp, dict[str, Any]]:
     """Return how the kernel accesses elements, and the fields of that access's parameters."""
     numbers = records.field_dtypes(source)
     if not dims or (len(dims) == 1 and dims[0][1] == records.read_bytes(source)):

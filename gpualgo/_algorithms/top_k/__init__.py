@@ -125,8 +125,6 @@ def top_k(
     out : tuple of two arrays, optional
         Arrays for values (of the dtype of `x`) and indices (int64), with the shape of `x` but
         length `k` along the axis. They must not share memory with `x`.
-    stream : stream, optional
-        CUDA stream for device arrays; by default the current stream of the array's library.
 
     Returns
     -------
@@ -142,8 +140,6 @@ def top_k(
     ValueError
         `k` is negative or larger than the axis, `mode` is another string, or `out` has another
         shape or overlaps `x`.
-    numpy.exceptions.AxisError
-        The axis is out of range.
 
     Notes
     -----
@@ -157,9 +153,6 @@ def top_k(
 
     See https://github.com/gpualgo/gpualgo/blob/main/docs/top_k.md.
 
-    Examples
-    --------
-    >>> import numpy as np, gpualgo as ga
     >>> values, indices = ga.top_k(np.array([3, 9, 4, 9, 5]), 3)
     >>> values, indices
     (array([9, 9, 5]), array([1, 3, 4]))
@@ -215,8 +208,6 @@ def kth_value(
     ValueError
         A rank is negative or not below the length of the axis, or `out` has another shape or
         overlaps `x`.
-    numpy.exceptions.AxisError
-        The axis is out of range.
 
     Notes
     -----
@@ -225,9 +216,6 @@ def kth_value(
 
     See https://github.com/gpualgo/gpualgo/blob/main/docs/top_k.md.
 
-    Examples
-    --------
-    >>> import numpy as np, gpualgo as ga
     >>> int(ga.kth_value(np.array([3, 9, 4, 9, 5]), 2))
     5
     >>> ga.kth_value(np.array([[3, 9, 4], [7, 1, 2]]), [0, 2])

@@ -15,8 +15,8 @@ from gpualgo._algorithms.top_k import FirstElements, Ranked, RankedElements, tun
 from gpualgo._algorithms.top_k.tuning import Lists
 from gpualgo._arrays.view import View
 from gpualgo._cuda import build
-from gpualgo._cuda.plan import NONE, ArgMap, Launch, Plan
-from gpualgo._cuda.templates import WARP
+from gpualgo._cuda.plan import NONE, Launch, Plan, arg_map
+from gpualgo._cuda.templates import WARP, launch
 from gpualgo._driver import device as gpu
 from gpualgo._pipeline import planners
 
@@ -96,36 +96,36 @@ class LongRows:
     def narrow_specs(self) -> list[build.Spec]:
         return tuning.narrow_specs(*self._kind, not self.is_one, self._overlaps)
 
-    def steps(self, row: int, kept: SampleScratch) -> list[Launch]:
+    def steps(self, number: int, kept: SampleScratch) -> list[Launch]:
         """Return the launches that store the elements of a row between bounds of a sample."""
         samples, size = self.lists.samples, 1 << self.lists.samples[0].bits
         gather, bound, keep = self.specs
         gathered = {"keys": kept.sample_keys, "positions": kept.sample_positions}
-        packed = tuning.GATHER_SAMPLE_PARAMS.pack(
-            row_items=self.row_items, flip=self.flip, sample_bits=samples[0].bits
-        )
-        grid, threads = -(-size // tuning.GATHER_THREADS), tuning.GATHER_THREADS
-        slots: dict[str, Any] = {"row": self._row(row), **gathered}
-        launches = [self._launch(gather, grid, threads, packed, slots, False)]
         control = tuning.control_bytes(len(self.ranks), self.row_items) if self.is_narrowed else 0
-        packed = tuning.BOUND_SAMPLE_PARAMS.pack(
-            num_samples=size, control_words=control // 4,
-            first=_padded(sample.first for sample in samples),
-            last=_padded(sample.last for sample in samples),
-        )  # fmt: skip
-        slots = {**gathered, "bounds": kept.bounds, "control": kept.control if control else NONE}
-        launches.append(self._launch(bound, 2 * len(samples), tuning.LARGE_BLOCK, packed, slots))
-        packed = tuning.FILTER_PARAMS.pack(
-            row_items=self.row_items, flip=self.flip, begin=_padded(self._offsets),
-            capacity=_padded(sample.capacity for sample in samples),
-        )  # fmt: skip
-        slots = {
-            "row": self._row(row), "bounds": kept.bounds, "keys": kept.keys,
-            "positions": kept.positions,
-        }  # fmt: skip
+        control_slot = kept.control if control else NONE
+        row = {"row": self._row(number)}
+        candidates = {"bounds": kept.bounds, "keys": kept.keys, "positions": kept.positions}
         num_sms = gpu.get(self.device).num_sms
-        grid = tuning.filter_grid(self.row_items, self.dtype.itemsize, num_sms)
-        return [*launches, self._launch(keep, grid, tuning.FILTER_THREADS, packed, slots)]
+        return [
+            self._launch(
+                gather, -(-size // tuning.GATHER_THREADS), tuning.GATHER_THREADS,
+                {**row, **gathered}, may_overlap=False, row_items=self.row_items, flip=self.flip,
+                sample_bits=samples[0].bits,
+            ),
+            self._launch(
+                bound, 2 * len(samples), tuning.LARGE_BLOCK,
+                {**gathered, "bounds": kept.bounds, "control": control_slot},
+                num_samples=size, control_words=control // 4,
+                first=_padded(sample.first for sample in samples),
+                last=_padded(sample.last for sample in samples),
+            ),
+            self._launch(
+                keep, tuning.filter_grid(self.row_items, self.dtype.itemsize, num_sms),
+                tuning.FILTER_THREADS, {**row, **candidates}, row_items=self.row_items,
+                flip=self.flip, begin=_padded(self._offsets),
+                capacity=_padded(sample.capacity for sample in samples),
+            ),
+        ]  # fmt: skip
 
     def narrow(
         self, row: int, kept: SampleScratch, result: Place, result_step: int = 0
@@ -142,20 +142,17 @@ class LongRows:
         num_items = max(sample.kept(self.row_items) for sample in samples)
         number, num_sms = len(self.ranks), gpu.get(self.device).num_sms
         grid = tuning.narrow_grid(num_items, number, num_sms)
-        launches = []
-        for i in range(tuning.num_digits(self.dtype, self.row_items) + 1):
-            packed = tuning.NARROW_PARAMS.pack(
+        specs = [narrow] * tuning.num_digits(self.dtype, self.row_items) + [write]
+        return [
+            self._launch(
+                spec, grid * number, tuning.NARROW_THREADS, slots,
                 row_items=self.row_items, result_step=result_step, is_first=i == 0,
                 num_ranks=number, flip=self.flip, ranks=_padded(self.ranks),
                 lists=_padded(of_ranks), begin=_padded(self._offsets),
                 capacity=_padded(s.capacity for s in samples),
-            )  # fmt: skip
-            launches.append((narrow, packed))
-        launches[-1] = write, launches[-1][1]
-        return [
-            self._launch(spec, grid * number, tuning.NARROW_THREADS, packed, slots)
-            for spec, packed in launches
-        ]
+            )
+            for i, spec in enumerate(specs)
+        ]  # fmt: skip
 
     @property
     def _offsets(self) -> list[int]:
@@ -174,20 +171,18 @@ class LongRows:
         return gpu.get(self.device).may_overlap
 
     def _launch(
-        self, spec: build.Spec, grid: int, threads: int, packed: Any, slots: dict[str, Any],
-        may_overlap: bool = True,
+        self, spec: build.Spec, grid: int, threads: int, slots: dict[str, Any],
+        may_overlap: bool = True, **fixed: Any,
     ) -> Launch:  # fmt: skip
         """Return a launch; all but the first may start while the previous kernel still runs."""
-        return Launch(
-            build.kernel(spec, self.device), grid, threads, packed, self.device, slots,
-            overlaps=may_overlap and self._overlaps,
-        )  # fmt: skip
+        overlaps = may_overlap and self._overlaps
+        return launch(spec, self.device, grid, threads, slots, overlaps=overlaps, **fixed)
 
 
 def _padded(numbers: Any) -> list[int]:
     """Return numbers padded with zeros to the length of kernel arrays."""
     padded = list(numbers)
-    return [*padded, *([0] * (tuning.RANKS - len(padded)))]
+    return [*padded, *([0] * (tuning.MOST_RANKS - len(padded)))]
 
 
 _POSITION_BYTES = 8
@@ -217,8 +212,8 @@ class _Builder(Builder):
     ) -> None:
         """`axis`: of the results; None if each rank's results are one flattened row."""
         super().__init__(problem.axis, problem.row_items, views, ())
-        self._slots = slots = ArgMap(len(views), len(targets))
-        self._targets = [Operand(x, axis, slots.target(i)) for i, x in enumerate(targets)]
+        self._slots = slots = arg_map(len(views), len(targets))
+        self._targets = [Operand(x, axis, i) for x, i in zip(targets, slots.targets, strict=True)]
         self._dtype, self._descending = problem.dtype, problem.descending
         self._itemsize = self._dtype.itemsize
         self._flip = flipped_bits(self._dtype, self._descending)
@@ -302,13 +297,12 @@ class _Builder(Builder):
 
     def _add_short(self, count: int, values: tuple[int, int], positions: int) -> None:
         spec = tuning.short_spec(self._dtype, self._descending, self._row_items)
-        packed = tuning.SHORT_ROWS_PARAMS.pack(
-            num_rows=self._num_rows, row_items=self._row_items, count=count, flip=self._flip
-        )
-        slots = {"rows": self._rows, "values": values, "positions": positions}
         rows_per_block = tuning.SHORT_THREADS // WARP
-        grid = -(-self._num_rows // rows_per_block)
-        self._launch(spec, grid, tuning.SHORT_THREADS, packed, slots)
+        self._launch(
+            spec, -(-self._num_rows // rows_per_block), tuning.SHORT_THREADS,
+            {"rows": self._rows, "values": values, "positions": positions},
+            num_rows=self._num_rows, row_items=self._row_items, count=count, flip=self._flip,
+        )  # fmt: skip
 
     def _add_select(
         self, result: str, grid: int, rank: int, num_sorted: int, slots: dict[str, Any],
@@ -316,17 +310,17 @@ class _Builder(Builder):
     ) -> None:  # fmt: skip
         """Add a selection by blocks, from whole rows or from the candidates of one row."""
         tile, spec, overlaps = self._selection(result, num_sorted, candidates is not None)
-        packed = tuning.SELECT_ROWS_PARAMS.pack(
-            row_items=self._row_items, rank=rank, flip=self._flip,
-            capacity=0 if candidates is None else candidates.capacity,
-        )  # fmt: skip
         nothing = {"kept_keys": NONE, "kept_positions": NONE, "bounds": NONE}
         source = {
             "rows": (self._rows, row * self._row_bytes),
             **(nothing if candidates is None else candidates.places),
         }
-        shared = tile.shared_bytes(self._dtype, self._row_items)
-        self._launch(spec, grid, tile.block_threads, packed, {**source, **slots}, shared, overlaps)
+        self._launch(
+            spec, grid, tile.block_threads, {**source, **slots}, overlaps=overlaps,
+            shared_bytes=tile.shared_bytes(self._dtype, self._row_items),
+            row_items=self._row_items, rank=rank, flip=self._flip,
+            capacity=0 if candidates is None else candidates.capacity,
+        )  # fmt: skip
 
     def _selection(
         self, result: str, num_sorted: int, from_list: bool
@@ -399,27 +393,19 @@ class _Builder(Builder):
         positions: int,
     ) -> None:  # fmt: skip
         num_items = self._num_rows * count
-        packed = tuning.TAKE_PARAMS.pack(
+        self._launch(
+            tuning.take_spec(self._itemsize), -(-num_items // tuning.TAKE_THREADS),
+            tuning.TAKE_THREADS,
+            {"rows": self._rows, "order": order, "values": values, "positions": positions},
             row_items=self._row_items, order_items=order_items, first=first, num_items=num_items,
             count=count,
         )  # fmt: skip
-        slots = {"rows": self._rows, "order": order, "values": values, "positions": positions}
-        grid = -(-num_items // tuning.TAKE_THREADS)
-        spec = tuning.take_spec(self._itemsize)
-        self._launch(spec, grid, tuning.TAKE_THREADS, packed, slots)
 
     def _candidate_scratch(self, long_rows: LongRows) -> SampleScratch:
         """Return scratch pieces for the candidates of a row; all rows use them in turn."""
         return SampleScratch(*self._workspace_pieces(long_rows.sizes))
 
     def _launch(
-        self, spec: build.Spec, grid: int, threads: int, packed: Any, slots: dict[str, Any],
-        shared_bytes: int = 0, overlaps: bool = False,
-    ) -> None:  # fmt: skip
-        kernel = build.kernel(spec, self.device)
-        self.steps.append(
-            Launch(
-                kernel, grid, threads, packed, self.device, slots, shared_bytes=shared_bytes,
-                overlaps=overlaps,
-            )
-        )  # fmt: skip
+        self, spec: build.Spec, grid: int, threads: int, slots: dict[str, Any], **more: Any
+    ) -> None:
+        self.steps.append(launch(spec, self.device, grid, threads, slots, **more))

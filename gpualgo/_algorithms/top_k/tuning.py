@@ -1,4 +1,4 @@
-"""Kernel parameters and tuning table of selections by rank."""
+"""Tuning table of selections by rank."""
 
 from __future__ import annotations
 
@@ -11,51 +11,8 @@ import numpy as np
 
 from gpualgo._algorithms.radix_sort.digits import order
 from gpualgo._cuda.build import Spec
-from gpualgo._cuda.parameters import I64, POINTER, U32, U64, Parameters
-from gpualgo._cuda.templates import DIVISOR, VECTOR_BYTES, WARP
-
-# --- Kernel parameters of the selection by rank (top_k/*.cuh).
-
-SELECT_ROWS_PARAMS = Parameters(
-    "SelectRowsParams",
-    rows=POINTER, kept_keys=POINTER, kept_positions=POINTER, bounds=POINTER, values=POINTER,
-    positions=POINTER, row_items=I64, rank=I64, capacity=I64, flip=U64,
-)  # fmt: skip
-GATHER_SAMPLE_PARAMS = Parameters(
-    "GatherSampleParams",
-    row=POINTER, keys=POINTER, positions=POINTER, row_items=I64, flip=U64, sample_bits=U32,
-)  # fmt: skip
-RANKS = 8  # most ranks per launch (most_ranks)
-BOUND_SAMPLE_PARAMS = Parameters(
-    "BoundSampleParams",
-    keys=POINTER, positions=POINTER, bounds=POINTER, control=POINTER, num_samples=I64,
-    control_words=I64, first=I64[RANKS], last=I64[RANKS],
-)  # fmt: skip
-BOUNDS_BYTES = 48  # of SampleBounds
-FILTER_PARAMS = Parameters(
-    "FilterParams",
-    row=POINTER, bounds=POINTER, keys=POINTER, positions=POINTER, row_items=I64, flip=U64,
-    begin=I64[RANKS], capacity=I64[RANKS],
-)  # fmt: skip
-STATE_BYTES = 72  # of RankState
-NARROW_PARAMS = Parameters(
-    "NarrowParams",
-    row=POINTER, kept_keys=POINTER, kept_positions=POINTER, bounds=POINTER, states=POINTER,
-    counts=POINTER, result=POINTER, row_items=I64, result_step=I64, is_first=I64,
-    num_ranks=I64, flip=U64, ranks=I64[RANKS], lists=I64[RANKS], begin=I64[RANKS],
-    capacity=I64[RANKS],
-)  # fmt: skip
-SHORT_ROWS_PARAMS = Parameters(
-    "ShortRowsParams",
-    rows=POINTER, values=POINTER, positions=POINTER, num_rows=I64, row_items=I64, count=I64,
-    flip=U64,
-)  # fmt: skip
-TAKE_PARAMS = Parameters(
-    "TakeParams",
-    rows=POINTER, order=POINTER, values=POINTER, positions=POINTER, row_items=I64, order_items=I64,
-    first=I64, num_items=I64, count=DIVISOR,
-)  # fmt: skip
-
+from gpualgo._cuda.headers import cpp
+from gpualgo._cuda.templates import VECTOR_BYTES, WARP, kernel_spec
 
 # --- Tuning of the GPU selection by rank: strategies, template arguments, sample sizes.
 
@@ -71,7 +28,8 @@ LONG_ROW = 1 << 15  # minimum length of a row, times the number of rows
 MOST_SORTED = 2048  # elements that a block sorts in shared memory
 FEW_SORTED = 64
 LARGEST_SHARE = 16  # to select more than this part of a row is not faster than to sort it
-MOST_RANKS = RANKS  # for more ranks, rows are sorted
+MOST_RANKS = 8  # per launch (most_ranks); for more ranks, rows are sorted
+BOUNDS_BYTES, STATE_BYTES = 48, 72  # of SampleBounds and RankState
 MOST_LEFT = 1 << 14  # candidates; from more of them, several blocks find a rank
 
 
@@ -195,12 +153,8 @@ def select_policy(row_items: int, num_sorted: int) -> SelectPolicy:
 SORTED, LISTED, ONE = "select_sorted", "select_listed", "select_one"
 
 
-def _flag(is_true: bool) -> str:
-    return str(is_true).lower()
-
-
-def _types(dtype: Dtype, descending: bool, row_items: int) -> str:
-    return f"{order(dtype, descending)}, gpualgo::uint{8 * index_bytes(row_items)}"
+def _types(dtype: Dtype, descending: bool, row_items: int) -> tuple[str, str]:
+    return order(dtype, descending), f"gpualgo::uint{8 * index_bytes(row_items)}"
 
 
 def select_spec(
@@ -213,13 +167,9 @@ def select_spec(
     one still runs (sm_90).
     """
     shared = policy.shared_bytes(dtype, row_items)
-    return Spec(
-        "top_k/select.cuh",
-        f"gpualgo::select_rows_kernel<gpualgo::SelectRowsPolicy<{policy.block_threads}, "
-        f"{policy.capacity}, {shared}, {_flag(overlaps)}>, gpualgo::{result}, {_flag(is_left)}, "
-        f"{_types(dtype, descending, row_items)}>",
-        SELECT_ROWS_PARAMS,
-    )
+    tuned = cpp("SelectRowsPolicy", policy.block_threads, policy.capacity, shared, overlaps)
+    types = tuned, f"gpualgo::{result}", is_left, *_types(dtype, descending, row_items)
+    return kernel_spec("top_k/select.cuh", "select_rows_kernel", *types)
 
 
 GATHER_THREADS = 256
@@ -236,19 +186,17 @@ def sample_specs(
 ) -> list[Spec]:
     """Return the kernels that take a sample, find bounds in it, and store elements between them."""
     types = _types(dtype, descending, row_items)
-    gather, bound = f"{GATHER_THREADS}, {_flag(overlaps)}", f"{LARGE_BLOCK}, {_flag(overlaps)}"
     staged = FILTER_STAGED // (ordered_bytes(dtype) + index_bytes(row_items))
-    numbers = (
-        FILTER_THREADS, _filter_loads(dtype.itemsize), staged // WARP * WARP,
-        FILTER_BLOCKS if num_lists <= FEW_LISTS else 1, _flag(overlaps),
+    keep = cpp(
+        "FilterPolicy", FILTER_THREADS, _filter_loads(dtype.itemsize), staged // WARP * WARP,
+        FILTER_BLOCKS if num_lists <= FEW_LISTS else 1, overlaps,
     )  # fmt: skip
-    keep = f"gpualgo::FilterPolicy<{', '.join(map(str, numbers))}>, {num_lists}"
-    kernels = (
-        ("sample", f"gather_sample_kernel<{gather}, {types}>", GATHER_SAMPLE_PARAMS),
-        ("sample", f"bound_sample_kernel<{bound}, {types}>", BOUND_SAMPLE_PARAMS),
-        ("filter", f"filter_kernel<{keep}, {types}>", FILTER_PARAMS),
-    )
-    return [Spec(f"top_k/{file}.cuh", f"gpualgo::{name}", takes) for file, name, takes in kernels]
+    sample = "top_k/sample.cuh"
+    return [
+        kernel_spec(sample, "gather_sample_kernel", GATHER_THREADS, overlaps, *types),
+        kernel_spec(sample, "bound_sample_kernel", LARGE_BLOCK, overlaps, *types),
+        kernel_spec("top_k/filter.cuh", "filter_kernel", keep, num_lists, *types),
+    ]
 
 
 def filter_grid(num_items: int, itemsize: int, num_sms: int) -> int:
@@ -269,10 +217,10 @@ def narrow_specs(
     dtype: Dtype, descending: bool, row_items: int, takes_all: bool, overlaps: bool
 ) -> list[Spec]:
     """Return the kernels that find ranks among the candidates, and that write the result."""
-    policy = f"gpualgo::NarrowPolicy<{NARROW_THREADS}, {NARROW_BLOCKS}, {_flag(overlaps)}>"
-    types = f"{policy}, {_flag(takes_all)}, {_types(dtype, descending, row_items)}"
+    policy = cpp("NarrowPolicy", NARROW_THREADS, NARROW_BLOCKS, overlaps)
+    types = policy, takes_all, *_types(dtype, descending, row_items)
     return [
-        Spec("top_k/narrow.cuh", f"gpualgo::{name}<{types}>", NARROW_PARAMS)
+        kernel_spec("top_k/narrow.cuh", name, *types)
         for name in ("narrow_kernel", "write_ranks_kernel")
     ]
 
@@ -295,16 +243,13 @@ def control_bytes(num_ranks: int, row_items: int) -> int:
 def short_spec(dtype: Dtype, descending: bool, row_items: int) -> Spec:
     """Return the kernel that finds the first elements of rows, one warp per row."""
     items = 1 << max(0, -(-row_items // WARP) - 1).bit_length()
-    return Spec(
-        "top_k/rows.cuh",
-        f"gpualgo::short_rows_kernel<{SHORT_THREADS}, {items}, {order(dtype, descending)}>",
-        SHORT_ROWS_PARAMS,
-    )
+    types = SHORT_THREADS, items, order(dtype, descending)
+    return kernel_spec("top_k/rows.cuh", "short_rows_kernel", *types)
 
 
 TAKE_THREADS = 256
 
 
 def take_spec(itemsize: int) -> Spec:
-    expression = f"gpualgo::take_kernel<{TAKE_THREADS}, gpualgo::uint{8 * itemsize}>"
-    return Spec("top_k/take.cuh", expression, TAKE_PARAMS)
+    types = TAKE_THREADS, f"gpualgo::uint{8 * itemsize}"
+    return kernel_spec("top_k/take.cuh", "take_kernel", *types)

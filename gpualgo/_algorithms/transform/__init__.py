@@ -100,8 +100,6 @@ def transform(op: Any, *arrays: Any, dtype: Any = None, out: Any = None, stream:
     out : array, or tuple of arrays, optional
         Array for the result, with its shape. It may be one of the arguments; otherwise it must not
         overlap them. If `op` returns a tuple: a tuple like it, or a structured array.
-    stream : stream, optional
-        CUDA stream for device arrays; by default the current stream of the arrays' library.
 
     Returns
     -------
@@ -118,8 +116,6 @@ def transform(op: Any, *arrays: Any, dtype: Any = None, out: Any = None, stream:
     ValueError
         The shapes do not broadcast, `out` has another shape or overlaps an argument, or arrays are
         on different devices.
-    CompileError
-        numba cannot compile `op`.
 
     Notes
     -----
@@ -128,9 +124,6 @@ def transform(op: Any, *arrays: Any, dtype: Any = None, out: Any = None, stream:
 
     See https://github.com/gpualgo/gpualgo/blob/main/docs/transform.md.
 
-    Examples
-    --------
-    >>> import numpy as np, gpualgo as ga
     >>> ga.transform(lambda a, b: a * 2 + b, np.arange(3), np.array([[10], [20]]))
     array([[10, 12, 14],
            [20, 22, 24]])
@@ -209,8 +202,6 @@ def copy(x: Any, *, out: Any = None, stream: Any = None) -> Any:
         The array to copy, or to materialize: any library, shape and strides.
     out : array, or tuple of arrays, optional
         Array for the result, instead of new memory.
-    stream : stream, optional
-        CUDA stream for device arrays; by default the current stream of the array's library.
 
     Returns
     -------
@@ -228,9 +219,6 @@ def copy(x: Any, *, out: Any = None, stream: Any = None) -> Any:
     -----
     Reads and writes each element once, in one kernel launch.
 
-    Examples
-    --------
-    >>> import numpy as np, gpualgo as ga
     >>> ga.copy(ga.lazy.arange(6).reshape(2, 3)[:, ::-1])
     array([[2, 1, 0],
            [5, 4, 3]])

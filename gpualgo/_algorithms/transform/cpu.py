@@ -10,29 +10,20 @@ import numpy as np
 from gpualgo._algorithms.transform.problem import (
     CHUNK,
     DENSE,
-    GROUP_MEMBER,
     HEAD,
     RECORD,
     ROWS,
     Transformation,
 )
 from gpualgo._base import records
-from gpualgo._base.memo import Memo
 from gpualgo._cpu.kernels import Applied, Kernel, get_kernel, named
 from gpualgo._cpu.launch import Launch
 from gpualgo._cpu.layout import (
-    MOST_OFFSETS,
     Dims,
-    Offsets,
     counter,
-    groups_of,
     is_dense,
-    joiner,
-    may_be_interleaved,
     merge,
-    offsets_of,
     packer,
-    splitter,
     table,
 )
 from gpualgo._cpu.memory import address, captures_bound
@@ -104,22 +95,8 @@ def plan_of(applied: Applied, arrays: Sequence[Array], outs: Sequence[Array]) ->
     operands = [*outs, *arrays]
     starts, dims = _canonical(operands)
     shifts = [start - address(array) for start, array in zip(starts, operands, strict=True)]
-    launch = _launch(applied, operands, starts, dims, len(outs), None)
-    strides, routine = _strides(dims), compiled("transform", outs[0].size, CHUNK, launch.work)
-    if may_be_interleaved(strides, [array.dtype for array in operands], outs[0].size):
-        interleaved: Memo[Launch] = Memo(MOST_OFFSETS)  # launches for interleaved operands
-
-        def run(arrays: Sequence[Array], outs: Sequence[Array], _: int) -> None:
-            operands = [*outs, *arrays]
-            starts = [address(array) + shift for array, shift in zip(operands, shifts, strict=True)]
-            offsets = _offsets(operands, starts, strides, len(outs))
-            chosen = launch if offsets is None else interleaved.get(offsets)
-            if chosen is None:
-                chosen = _launch(applied, operands, starts, dims, len(outs), offsets)
-                interleaved.add(offsets, chosen)
-            chosen([0, *starts[len(outs) :], *starts[: len(outs)]])
-
-        return Plan(run, [routine])
+    launch = _launch(applied, operands, starts, dims, len(outs))
+    routine = compiled("transform", outs[0].size, CHUNK, launch.work)
     if not any(shifts):
         return launch.plan(routine)
     shifts = [*shifts[len(outs) :], *shifts[: len(outs)]]
@@ -132,17 +109,14 @@ def plan_of(applied: Applied, arrays: Sequence[Array], outs: Sequence[Array]) ->
 
 
 def _launch(
-    applied: Applied, operands: Sequence[Array], starts: Sequence[int], dims: Dims, count: int,
-    offsets: Offsets | None,
+    applied: Applied, operands: Sequence[Array], starts: Sequence[int], dims: Dims, count: int
 ) -> Launch:  # fmt: skip
     """Return the launch for operands of these dimensions that start at `starts`.
 
     Its words are one that is not read, and the addresses of the inputs, then of the results.
     """
     out = operands[0]
-    modes = [_mode(dims, i, array.dtype) for i, array in enumerate(operands)]
-    if offsets is not None:
-        _set_group_modes(modes, offsets, operands, dims, count)
+    modes = [_mode(dims, i, array.dtype, array.size) for i, array in enumerate(operands)]
     keys = list(zip(starts, modes, strict=True))
     # Pointer slot of each array: that of an out it is transformed into in place, or its own.
     slots = tuple(
@@ -164,42 +138,6 @@ def _launch(
     )  # fmt: skip
 
 
-def _set_group_modes(
-    modes: list[int], offsets: Offsets, operands: Sequence[Array], dims: Dims, count: int
-) -> None:
-    """Set the modes of interleaved operands: the first of a group handles all of it."""
-    dtypes = [array.dtype for array in operands]
-    room = CHUNK * max(dtype.itemsize for dtype in dtypes)
-    buffers = [room * k for k in range(len(operands))]
-    for group in groups_of(offsets, dims[-1][1:], dtypes, buffers):
-        first = group.members[0]
-        if min(modes[k] for k in group.members) > ROWS and (first >= count or group.is_all):
-            for k in group.members:
-                modes[k] = GROUP_MEMBER
-            modes[first] = splitter(group) if first >= count else joiner(group)
-
-
-def _strides(dims: Dims) -> list[tuple[int, ...]]:
-    return list(zip(*[dim[1:] for dim in dims], strict=True))
-
-
-def _offsets(
-    operands: Sequence[Array], starts: Sequence[int], strides: Sequence[tuple[int, ...]], count: int
-) -> Offsets | None:
-    """Return how the first `count` operands are interleaved, and how the others are."""
-    if not strides:
-        return None
-    dtypes, size = [array.dtype for array in operands], operands[0].size
-    outs = offsets_of(starts[:count], strides[:count], dtypes[:count], size)
-    inputs = offsets_of(starts[count:], strides[count:], dtypes[count:], size)
-    if outs is None and inputs is None:
-        return None
-    shifted = [
-        pair and (pair[0] + count, pair[1]) for pair in inputs or (None,) * len(operands[count:])
-    ]
-    return *(outs or (None,) * count), *shifted
-
-
 def _canonical(operands: Sequence[np.ndarray[Any, Any]]) -> tuple[list[int], Dims]:
     """Return addresses and dimensions, sorted by out's memory order."""
     starts = [address(array) for array in operands]
@@ -214,15 +152,16 @@ def _canonical(operands: Sequence[np.ndarray[Any, Any]]) -> tuple[list[int], Dim
     return starts, merge(sorted(dims, key=lambda dim: [-abs(step) for step in dim[1:]]))
 
 
-def _mode(dims: Dims, operand: int, dtype: np.dtype[Any]) -> int:
+def _mode(dims: Dims, operand: int, dtype: np.dtype[Any], size: int) -> int:
     if records.is_position(dtype):
         return counter()
     itemsize = dtype.itemsize
     if is_dense(dims, operand, itemsize):
         return DENSE
-    if dims[-1][1 + operand] == itemsize and dims[-1][0] >= _LONG_ROW:
+    step = dims[-1][1 + operand]
+    if step == itemsize and dims[-1][0] >= _LONG_ROW:
         return ROWS
-    return packer(itemsize)
+    return packer(itemsize, step, size)
 
 
 def _kernel(applied: Applied, slots: tuple[int, ...]) -> Kernel:

@@ -54,7 +54,7 @@ def transform_kernel(
                     address += offset(start, ndim, lengths, strides)
                 else:
                     buffer = scratch + 64 * operands + k * buffer_bytes
-                    if k >= outputs and mode != at.GROUP_MEMBER:
+                    if k >= outputs:
                         call(mode, (buffer, address, start, count, ndim, lengths, strides, 1))
                     address = buffer
                 store(places, k, address)
@@ -64,7 +64,7 @@ def transform_kernel(
             for k in range(outputs):
                 record = _words(arguments + 8 * (at.HEAD + at.RECORD * k))
                 mode, address = load(record, at.MODE), load(record, at.START)
-                if mode > at.GROUP_MEMBER:
+                if mode > at.ROWS:
                     strides = lengths + 8 * ndim * (k + 1)
                     call(mode, (load(places, k), address, start, count, ndim, lengths, strides, 0))
             start += count

@@ -11,14 +11,13 @@ import numpy as np
 
 from gpualgo._algorithms.transform import tuning
 from gpualgo._algorithms.transform.problem import Transformation
-from gpualgo._algorithms.transform.tuning import Applied
 from gpualgo._arrays.view import View, strides_for
 from gpualgo._base import forks, records, threads
 from gpualgo._base.records import Element, Interleaved
 from gpualgo._base.strides import Dims, merge, order_of
 from gpualgo._cuda import build
-from gpualgo._cuda.plan import ArgMap, Launch, Plan
-from gpualgo._cuda.templates import VECTOR_BYTES, interleaved, is_aligned
+from gpualgo._cuda.plan import ArgMap, Plan, arg_map
+from gpualgo._cuda.templates import VECTOR_BYTES, Applied, interleaved, is_aligned, launch
 from gpualgo._driver import device as gpu
 from gpualgo._driver import driver, staging
 from gpualgo._driver.pinned import MOST_LANES, SLOT_BYTES, CopyLane
@@ -141,21 +140,21 @@ def applied(problem: Transformation, op: Operator) -> Applied:
 
 def combine(
     op: Operator, acc: np.dtype[Any], views: Sequence[View], targets: Sequence[View],
-    within: tuple[Sequence[Any], Sequence[Any]] | None = None,
+    at: ArgMap | None = None,
 ) -> Plan:  # fmt: skip
     """Return the plan of targets = op(a, b); `views` are the fields of a, then those of b."""
     argument = records.Separate(acc) if records.is_record(acc) else acc
     applied = Applied(without_source(op), (argument, argument), acc)
-    return plan_of(applied, views, targets[0].shape, targets, within)
+    return plan_of(applied, views, targets[0].shape, targets, at)
 
 
 def plan_of(
     applied: Applied, views: Sequence[View], shape: tuple[int, ...], targets: Sequence[View],
-    within: tuple[Sequence[Any], Sequence[Any]] | None = None,
+    at: ArgMap | None = None,
 ) -> Plan:  # fmt: skip
     """Return the plan of a transformation of arrays that broadcast to a shape.
 
-    `within` gives the argument slots of outputs and inputs if this is a step of another plan.
+    `at` gives the argument slots if this is a step of another plan.
     """
     outputs = (target.strides for target in targets)
     strides = zip(*outputs, *(strides_for(v, shape) for v in views), strict=True)
@@ -166,22 +165,13 @@ def plan_of(
     case = Case(applied, (*applied.outputs, *applied.inputs), pointers, dims)
     chosen = _flat(case) or tiling(case) or _turned(case) or _rows(case)
     spec, blocks, fixed, (outs, inputs) = chosen
-    device = targets[0].device
-    if within is None:
-        args = ArgMap(len(views), len(targets))
-        within = (
-            [args.target(i) for i in range(len(targets))],
-            [args.source(i) for i in range(len(views))],
-        )
+    at = at or arg_map(len(views), len(targets))
     slots = {
-        "output": [within[0][i] for i in outs or range(len(targets))],
-        "input": [within[1][i] for i in inputs or range(len(views))],
+        "output": [at.targets[i] for i in outs or range(len(targets))],
+        "input": [at.sources[i] for i in inputs or range(len(views))],
     }
-    launch = Launch(
-        build.kernel(spec, device), blocks, tuning.BLOCK_THREADS, spec.parameters.pack(**fixed),
-        device, takes={"pointers": slots},
-    )  # fmt: skip
-    return Plan(device, [launch])
+    device, threads = targets[0].device, tuning.BLOCK_THREADS
+    return Plan(device, [launch(spec, device, blocks, threads, {"pointers": slots}, **fixed)])
 
 
 def _flat(case: Case) -> Tiling | None:
@@ -394,6 +384,7 @@ class _Blocks:
                 try:
                     with device.current(), device.lanes.lend() as lane:
                         self._send(lane, memory, self.indices[first:last])
+                        driver.synchronize(lane.stream)
                 finally:
                     idle.put(memory)
 
@@ -455,8 +446,7 @@ class _Blocks:
 
     def _plan(self, sources: Sequence[View], targets: Sequence[View]) -> Plan:
         shape = targets[0].shape
-        views = (*targets, *sources)
-        key = (shape, *((view.ptr & 15, view.strides) for view in views))
+        key = (shape, *((view.ptr & 15, view.strides) for view in (*targets, *sources)))
         with self._lock:
             if key not in self._plans:
                 self._plans[key] = plan_of(self.applied, sources, shape, targets)

@@ -1,28 +1,18 @@
-"""Kernel parameters and tuning table of transformations."""
+"""Tuning table of transformations."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from gpualgo._base import records
 from gpualgo._base.records import Element
-from gpualgo._cuda import build
 from gpualgo._cuda.build import Spec
-from gpualgo._cuda.parameters import I64, POINTER, Parameters
-from gpualgo._cuda.templates import (
-    DIVISOR,
-    VECTOR_BYTES,
-    functor,
-    is_aligned,
-    layout_of,
-    layout_type,
-)
-from gpualgo._operators.operator import Operator
+from gpualgo._cuda.headers import cpp, layout_type
+from gpualgo._cuda.templates import VECTOR_BYTES, Applied, is_aligned, kernel_spec
 
 # --- Tuning table of transformations: kernels and template arguments.
 
@@ -35,56 +25,6 @@ MAX_PACK_BYTES = 32
 MAX_RECORD_PACK_BYTES = 128
 # Elements per pack if inputs are misaligned: single loads touch as many cache lines.
 LOOSE_ITEMS = 4
-
-
-@cache
-def _pointers(outputs: int, inputs: int) -> Parameters:
-    return Parameters("TransformPointers", output=POINTER[outputs], input=POINTER[inputs])
-
-
-@cache
-def flat_operands(outputs: int, inputs: int) -> Parameters:
-    return Parameters("FlatOperands", pointers=_pointers(outputs, inputs), num_items=I64)
-
-
-@cache
-def row_operands(outputs: int, inputs: int, is_even: bool) -> Parameters:
-    """Return RowOperands<outputs, inputs, Rows>; is_even: rows have one dimension."""
-    count = outputs + inputs
-    return Parameters(
-        "RowOperands",
-        pointers=_pointers(outputs, inputs), num_packs=I64, packs_per_row=DIVISOR,
-        steps=I64[count], rows=layout_of(count, is_even),
-    )  # fmt: skip
-
-
-@cache
-def transposed_operands(outputs: int, inputs: int, is_even: bool) -> Parameters:
-    """Return TurnedOperands<outputs, inputs, Batch>; is_even: the batch has one dimension."""
-    count = outputs + inputs
-    return Parameters(
-        "TurnedOperands",
-        pointers=_pointers(outputs, inputs), num_rows=I64, num_columns=I64, tiles_down=DIVISOR,
-        tiles_across=DIVISOR, row_strides=I64[count], column_strides=I64[count],
-        batch=layout_of(count, is_even),
-    )  # fmt: skip
-
-
-class Applied(NamedTuple):
-    """An operator with the dtypes of its arguments and its result: numbers or records."""
-
-    op: Operator
-    arguments: tuple[records.Argument, ...]
-    result: np.dtype[Any]
-    reads: tuple[np.dtype[Any], ...] = ()  # with index inputs, if there are any
-
-    @property
-    def inputs(self) -> tuple[np.dtype[Any], ...]:
-        return self.reads or records.slots(self.arguments)
-
-    @property
-    def outputs(self) -> tuple[np.dtype[Any], ...]:
-        return records.field_dtypes(self.result)
 
 
 def pack_items(operands: Sequence[Element], alignment: int) -> int:
@@ -136,19 +76,15 @@ def flat_spec(
 
     `loose` is a bit mask of inputs that are loaded number by number.
     """
-    outputs, *inputs = operands or (applied.result, *applied.inputs)
-    counts = len(records.field_dtypes(outputs)), len(inputs)
-    policy = _policy("TransformPolicy", BLOCK_THREADS, loads, items, *([loose] if loose else []))
-    params = flat_operands(*counts)
-    return _spec("kernel.cuh", "flat", [policy], params, applied, (outputs, *inputs))
+    policy = cpp("TransformPolicy", BLOCK_THREADS, loads, items, *([loose] if loose else []))
+    return _spec("kernel.cuh", "flat", [policy], applied, operands)
 
 
 def rows_spec(applied: Applied, items: int, loads: int, kinds: OperandMasks, is_even: bool) -> Spec:
     """Return the kernel for operands in rows; is_even: rows have one dimension."""
-    counts = len(applied.outputs), len(applied.inputs)
-    policy = _policy("TransformPolicy", BLOCK_THREADS, loads, items)
-    shape = [policy, _policy("RowKinds", *kinds), f"gpualgo::{layout_type(is_even)}"]
-    return _spec("rows.cuh", "rows", shape, row_operands(*counts, is_even), applied)
+    policy = cpp("TransformPolicy", BLOCK_THREADS, loads, items)
+    shape = [policy, cpp("RowKinds", *kinds), layout_type(is_even)]
+    return _spec("rows.cuh", "rows", shape, applied)
 
 
 def transposed_spec(applied: Applied, items: int, turned: int, packed: int, is_even: bool) -> Spec:
@@ -157,28 +93,14 @@ def transposed_spec(applied: Applied, items: int, turned: int, packed: int, is_e
     `packed` is a bit mask of the other inputs that are loaded in packs; is_even: the batch has one
     dimension.
     """
-    counts = len(applied.outputs), len(applied.inputs)
-    policy = _policy("TurnedPolicy", BLOCK_THREADS, items, SQUARES_IN_FLIGHT)
-    kinds = _policy("TurnedKinds", turned, packed)
-    shape = [policy, kinds, f"gpualgo::{layout_type(is_even)}"]
-    return _spec("turned.cuh", "turned", shape, transposed_operands(*counts, is_even), applied)
-
-
-def _policy(name: str, *values: int) -> str:
-    return f"gpualgo::{name}<{', '.join(map(str, values))}>"
+    policy = cpp("TurnedPolicy", BLOCK_THREADS, items, SQUARES_IN_FLIGHT)
+    shape = [policy, cpp("TurnedKinds", turned, packed), layout_type(is_even)]
+    return _spec("turned.cuh", "turned", shape, applied)
 
 
 def _spec(
-    header: str, name: str, shape: Sequence[str], params: Parameters, applied: Applied,
-    operands: Sequence[Element] = (),
+    header: str, name: str, shape: Sequence[Any], applied: Applied,
+    operands: Sequence[Element] | None = None,
 ) -> Spec:  # fmt: skip
-    op, arguments, result, _ = applied
-    types = ", ".join(map(records.cpp_name, operands or (result, *applied.inputs)))
-    expression = (
-        f"gpualgo::transform_{name}_kernel<{', '.join(shape)}, "
-        f"{functor(op, applied.inputs, result)}, {types}>"
-    )
-    header = f"transform/{header}"
-    if build.is_functor(op, arguments, result):
-        return Spec(header, expression, params)
-    return Spec(header, expression, params, op, arguments, result)
+    types = operands or (applied.result, *applied.inputs)
+    return kernel_spec(f"transform/{header}", f"transform_{name}_kernel", *shape, applied, *types)

@@ -21,6 +21,7 @@ from gpualgo._operators.numpy_rules.storage import (
     NARROW,
     WEAK_KINDS,
     Code,
+    Operand,
     Weak,
     bounds_of,
     check_fits,
@@ -107,17 +108,7 @@ def rounding(code: Code, ty: types.Type, value: Any, decimals: int) -> Any:
 
 
 def widened(code: Code, source: str, target: str, value: Any) -> Any:
-    ty = scalar_type(target)
-    return code.context.cast(code.builder, value, scalar_type(source), ty)
-
-
-def cast_all(code: Code, values: list[Any], sources: Any, names: Any) -> list[Any]:
-    results = []
-    for value, source, name in zip(values, sources, names, strict=True):
-        target = scalar_type(name)
-        cast = code.context.cast(code.builder, value, source, target)
-        results.append(code.context.cast(code.builder, cast, target, native(target)))
-    return results
+    return Operand(code, scalar_type(source), value).to(scalar_type(target))
 
 
 # --- Intrinsics that load captured arrays and numbers from the words that a call passes.
@@ -244,7 +235,7 @@ def _is_float(ty: Weak) -> bool:
 
 # --- Rules of functions that convert or select numbers: constructors, rounding, parts, where.
 
-Planned = tuple[types.Type, Callable[[Code, list[Any]], Any]]
+Planned = tuple[types.Type, Callable[[Code, list[Operand]], Any]]
 
 
 def plan(entry: Entry, args: tuple[types.Type, ...]) -> Planned:
@@ -256,7 +247,7 @@ def _construct(entry: Entry, args: tuple[types.Type, ...]) -> Planned:
     names = [default_name(str(scalar_name(ty))) for ty in args]
     is_complex = entry.does.startswith("complex")
     if len(args) == 2:
-        return _of_two_parts(entry, args, target, names)
+        return _of_two_parts(entry, target, names)
     if names[0].startswith("complex") and not is_complex and entry.does != "bool":
         raise Refused(
             f"{entry.shown} of a complex number would lose the imaginary part; use a.real"
@@ -264,38 +255,32 @@ def _construct(entry: Entry, args: tuple[types.Type, ...]) -> Planned:
     if isinstance(args[0], Weak) and not is_inexact(entry.does) and entry.does != "bool":
         check_fits(args[0], entry.does)
 
-    def generate(code: Code, values: list[Any]) -> Any:
-        if entry.does == "bool":
-            return _truth(code, args[0], values[0])
-        return code.context.cast(code.builder, values[0], args[0], target)
-
-    return target, generate
+    return (
+        target,
+        lambda code, values: _truth(values[0]) if entry.does == "bool" else values[0].to(target),
+    )
 
 
-def _truth(code: Code, ty: types.Type, value: Any) -> Any:
+def _truth(operand: Operand) -> Any:
+    code, ty = operand.code, operand.type
     if isinstance(ty, Weak) and ty.is_constant:
         return code.context.get_constant(types.boolean, bool(ty.value))
-    value = code.context.cast(code.builder, value, ty, native(ty))
-    return truth(wrapped(code, default_name(str(scalar_name(ty))), value)).raw
+    return truth(wrapped(code, default_name(str(scalar_name(ty))), operand.native())).raw
 
 
-def _of_two_parts(
-    entry: Entry, args: tuple[types.Type, ...], target: types.Type, names: list[str]
-) -> Planned:
+def _of_two_parts(entry: Entry, target: types.Type, names: list[str]) -> Planned:
     if any(name.startswith("complex") for name in names):
         raise Refused(f"{entry.shown} of two parts takes real numbers; write a + b * 1j")
     part = types.float32 if entry.does == "complex64" else types.float64
 
-    def generate(code: Code, values: list[Any]) -> Any:
-        cast = code.context.cast
-        pair = (cast(code.builder, v, ty, part) for v, ty in zip(values, args, strict=True))
-        return Complex(*(Float(code, value) for value in pair)).raw
-
-    return target, generate
+    return (
+        target,
+        lambda code, values: Complex(*(Float(code, value.to(part)) for value in values)).raw,
+    )
 
 
 def _bool(entry: Entry, args: tuple[types.Type, ...]) -> Planned:
-    return types.boolean, lambda code, values: _truth(code, args[0], values[0])
+    return types.boolean, lambda code, values: _truth(values[0])
 
 
 def _whole(entry: Entry, args: tuple[types.Type, ...]) -> Planned:
@@ -317,8 +302,8 @@ def _to_whole(entry: Entry, ty: types.Type, does: str, result: types.Type) -> Pl
     if name == "uint64":  # int64 does not hold all of them
         result = types.uint64
 
-    def generate(code: Code, values: list[Any]) -> Any:
-        value = code.context.cast(code.builder, values[0], ty, native(ty))
+    def generate(code: Code, values: list[Operand]) -> Any:
+        value = values[0].native()
         value = compute(code, does, name, [value]) if is_inexact(name) else value
         return code.context.cast(code.builder, value, native(ty), native(result))
 
@@ -341,13 +326,11 @@ def _numpy_round(entry: Entry, args: tuple[types.Type, ...]) -> Planned:
         raise Refused(f"{entry.shown} of integers takes no negative number of decimals")
     result = scalar_type(name)
 
-    def generate(code: Code, values: list[Any]) -> Any:
-        value = code.context.cast(code.builder, values[0], args[0], result)
+    def generate(code: Code, values: list[Operand]) -> Any:
         if not is_inexact(name):
-            return value
-        value = code.context.cast(code.builder, value, result, native(result))
-        value = rounding(code, result, value, decimals)
-        return code.context.cast(code.builder, value, native(result), result)
+            return values[0].to(result)
+        value = rounding(code, result, values[0].native(result), decimals)
+        return rounded_to(code, result, value)
 
     return result, generate
 
@@ -356,36 +339,28 @@ def _part(entry: Entry, args: tuple[types.Type, ...]) -> Planned:
     (ty,), name = args, str(scalar_name(args[0]))
     if not name.startswith("complex"):
         if entry.does == "real":
-            return ty, lambda code, values: values[0]
+            return ty, lambda code, values: values[0].raw
         zero = native(scalar_type(default_name(name)))
         return scalar_type(name), lambda code, values: code.context.get_constant(zero, 0)
     result: types.Type = types.float32 if name == "complex64" else types.float64
     if name == "complex":
         result = Weak("float", None, args[0].data)
     index = 0 if entry.does == "real" else 1
-
-    def generate(code: Code, values: list[Any]) -> Any:
-        value = code.context.cast(code.builder, values[0], ty, native(ty))
-        return code.builder.extract_value(value, index)
-
-    return result, generate
+    return result, lambda code, values: code.builder.extract_value(values[0].native(), index)
 
 
 def _where(entry: Entry, args: tuple[types.Type, ...]) -> Planned:
-    condition, a, b = args
-    name = default_name(str(common_name((a, b))))
+    name = default_name(str(common_name(args[1:])))
     if not is_inexact(name) and name != "bool":
-        for ty in (a, b):
+        for ty in args[1:]:
             if isinstance(ty, Weak):
                 check_fits(ty, name)
     result = scalar_type(name)
 
-    def generate(code: Code, values: list[Any]) -> Any:
-        chosen = (
-            code.context.cast(code.builder, value, source, result)
-            for value, source in zip(values[1:], (a, b), strict=True)
-        )
-        return code.builder.select(_truth(code, condition, values[0]), *chosen)
+    def generate(code: Code, values: list[Operand]) -> Any:
+        condition, *either = values
+        chosen = (value.to(result) for value in either)
+        return code.builder.select(_truth(condition), *chosen)
 
     return result, generate
 
@@ -415,13 +390,13 @@ def constant_power(
     if isinstance(result, Weak):
         result = Weak(WEAK_KINDS[name])
 
-    def generate(code: Code, values: list[Any]) -> Any:
-        (base,) = cast_all(code, values[:1], args[:1], (name,))
+    def generate(code: Code, values: list[Operand]) -> Any:
+        base = values[0].native(scalar_type(name))
         if function_name is not None:
             value = compute(code, function_name, name, [base])
         else:
             value = power_by_constant(code, name, base, int(exponent))  # type: ignore[arg-type]
-        return code.context.cast(code.builder, value, native(result), result)
+        return rounded_to(code, result, value)
 
     return result, generate
 
@@ -446,11 +421,8 @@ _WEYL = 0x9E3779B97F4A7C15, 0xBB67AE8584CAA73B  # added to the keys before each 
 
 
 def _philox(entry: Entry, args: tuple[types.Type, ...]) -> Planned:
-    def generate(code: Code, values: list[Any]) -> Any:
-        position, *keys = (
-            Integer(code, code.context.cast(code.builder, value, ty, types.uint64))
-            for value, ty in zip(values, args, strict=True)
-        )
+    def generate(code: Code, values: list[Operand]) -> Any:
+        position, *keys = (Integer(code, value.to(types.uint64)) for value in values)
         words = _block(position >> 2, keys)
         is_odd, is_late = ((position & bit) != 0 for bit in (1, 2))
         pairs = [choose(is_odd, words[i + 1], words[i]) for i in (0, 2)]

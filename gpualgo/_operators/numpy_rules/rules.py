@@ -21,6 +21,7 @@ from gpualgo._operators.numpy_rules.errors import Refused, ValueNeeded, source_o
 from gpualgo._operators.numpy_rules.storage import (
     WEAK_KINDS,
     Code,
+    Operand,
     Weak,
     cast,
     check_fits,
@@ -37,7 +38,7 @@ from gpualgo._operators.numpy_rules.table import Entry
 from gpualgo._operators.numpy_rules.values import Integer, choose
 
 Resolved = tuple[Any, Callable[..., Any]]  # the signature and the code generator of an intrinsic
-Generate = Callable[[Code, list[Any]], Any]
+Generate = Callable[[Code, list[Operand]], Any]
 
 
 def resolve(entry: Entry, fn: Any, args: tuple[types.Type, ...]) -> Resolved:
@@ -58,7 +59,9 @@ def resolve(entry: Entry, fn: Any, args: tuple[types.Type, ...]) -> Resolved:
         result = of_data or result
 
     def generator(context: Any, builder: Any, sig: Any, values: Any) -> Any:
-        return generate(Code(context, builder), list(values))
+        code = Code(context, builder)
+        pairs = zip(plain, values, strict=True)
+        return generate(code, [Operand(code, ty, value) for ty, value in pairs])
 
     return result(*args), generator
 
@@ -98,7 +101,7 @@ def _plan(entry: Entry, args: tuple[types.Type, ...]) -> tuple[types.Type, Gener
     if entry.does in codegen.RELATIONS and not any(
         map(is_inexact, map(default_name, _names(args)))
     ):
-        return _compare_integers(entry.does, args)
+        return types.boolean, lambda code, values: _compared(entry.does, *values)
     call_names, result_name = _loop(entry, args)
     return _computed(entry, args, call_names, result_name)
 
@@ -127,8 +130,8 @@ def _computed(
     if entry.style != "numpy" and all(isinstance(ty, Weak) for ty in args):
         result = Weak(WEAK_KINDS[result_name]) if result_name in WEAK_KINDS else result
 
-    def generate(code: Code, values: list[Any]) -> Any:
-        natives = codegen.cast_all(code, values, args, call_names)
+    def generate(code: Code, values: list[Operand]) -> Any:
+        natives = [v.native(scalar_type(n)) for v, n in zip(values, call_names, strict=True)]
         value = codegen.compute(code, entry.does, name, natives)
         return code.context.cast(code.builder, value, native(result), result)
 
@@ -144,35 +147,29 @@ def _advice(entry: Entry, name: str) -> str:
     return "; convert to a float first" if not is_inexact(name) else ""
 
 
-def _compare_integers(relation: str, args: tuple[types.Type, ...]) -> tuple[types.Type, Generate]:
+def _compared(relation: str, left: Operand, right: Operand) -> Any:
     """Compare integers of any dtypes, and Python integers of any size, exactly."""
-    return types.boolean, lambda code, values: _compared(
-        code, relation, list(zip(args, values, strict=True))
-    )
-
-
-def _compared(code: Code, relation: str, sides: list[tuple[types.Type, Any]]) -> Any:
-    (left, a), (right, b) = sides
+    code, a, b = left.code, left.raw, right.raw
     mirrored = codegen.MIRRORED.get(relation, relation)
-    is_known = [isinstance(ty, Weak) and ty.is_constant for ty in (left, right)]
-    if is_known == [True, False]:
-        return _compared(code, mirrored, sides[::-1])
-    names = [default_name(str(scalar_name(ty))) for ty in (left, right)]
+    limit = right.type.value if isinstance(right.type, Weak) else None
+    if limit is None and isinstance(left.type, Weak) and left.type.is_constant:
+        return _compared(mirrored, right, left)
+    names = [default_name(str(scalar_name(side.type))) for side in (left, right)]
     holds = codegen.RELATIONS[relation]
-    if is_known[1]:
+    if limit is not None:
         strong = names[0]
         limits = (0, 1) if strong == "bool" else (np.iinfo(strong).min, np.iinfo(strong).max)
-        if not limits[0] <= right.value <= limits[1]:
-            is_true = holds(0, 1 if right.value > limits[1] else -1)
+        if not limits[0] <= limit <= limits[1]:
+            is_true = holds(0, 1 if limit > limits[1] else -1)
             return code.context.get_constant(types.boolean, is_true)
         if strong == "bool":
             a, strong = codegen.widened(code, "bool", "uint8", a), "uint8"
-        constant = code.context.get_constant(scalar_type(strong), right.value)
+        constant = code.context.get_constant(scalar_type(strong), limit)
         return codegen.compute(code, relation, strong, [a, constant])
     joint = np.promote_types(*names).name
     if "float" in joint:  # a signed dtype and uint64
         if names[0] == "uint64":
-            return _compared(code, mirrored, sides[::-1])
+            return _compared(mirrored, right, left)
         signed = Integer(code, codegen.widened(code, names[0], "int64", a), signed=True)
         # A negative number is below all of uint64, as -1 is below 0.
         return choose(signed < 0, holds(-1, 0), holds(signed.unsigned, Integer(code, b))).raw
@@ -180,9 +177,9 @@ def _compared(code: Code, relation: str, sides: list[tuple[types.Type, Any]]) ->
     return codegen.compute(code, relation, joint, pair)
 
 
-def compared(code: Code, does: str, sides: list[tuple[types.Type, Any]]) -> Any:
-    types_, values = zip(*sides, strict=True)
-    return _plan(Entry(does, does, "operator", (2, 2)), types_)[1](code, list(values))
+def compared(does: str, left: Operand, right: Operand) -> Any:
+    generate = _plan(Entry(does, does, "operator", (2, 2)), (left.type, right.type))[1]
+    return generate(left.code, [left, right])
 
 
 def _math(entry: Entry, args: tuple[types.Type, ...]) -> tuple[types.Type, Generate]:
@@ -216,28 +213,28 @@ def _extreme(entry: Entry, args: tuple[types.Type, ...]) -> tuple[types.Type, Ge
         if len(weak) == 1 and name != "bool" and not is_inexact(name):
             check_fits(ty, name)
 
-    def generate(code: Code, values: list[Any]) -> Any:
-        sides = list(zip(args, values, strict=True))
-        is_second = compared(code, relation, sides[::-1])
-        a, b = (code.context.cast(code.builder, value, ty, result) for ty, value in sides)
-        return code.builder.select(is_second, b, a)
+    def generate(code: Code, values: list[Operand]) -> Any:
+        a, b = values
+        is_second = compared(relation, b, a)
+        first, second = a.to(result), b.to(result)
+        return code.builder.select(is_second, second, first)
 
     return result, generate
 
 
 def _contains(entry: Entry, args: tuple[types.Type, ...]) -> tuple[types.Type, Generate]:
-    items, value = args
+    items = args[0]
     item_types = without_members(tuple(items) if isinstance(items, types.BaseTuple) else (items,),
                             stays_member=True)  # fmt: skip
     if not isinstance(items, types.BaseTuple) or any(scalar_name(t) is None for t in item_types):
         raise Refused(f"`in` takes a tuple of numbers, not {described(items)}")
 
-    def generate(code: Code, values: list[Any]) -> Any:
-        matches = [
-            compared(code, "equal", [(ty, code.builder.extract_value(values[0], i)),
-                                  (value, values[1])])
+    def generate(code: Code, values: list[Operand]) -> Any:
+        parts = (
+            Operand(code, ty, code.builder.extract_value(values[0].raw, i))
             for i, ty in enumerate(item_types)
-        ]  # fmt: skip
+        )
+        matches = [compared("equal", part, values[1]) for part in parts]
         return reduce(code.builder.or_, matches, code.context.get_constant(types.boolean, False))
 
     return types.boolean, generate

@@ -519,3 +519,23 @@ class Code:
             return self.libm(name, *values)
         function = self.builder.module.declare_intrinsic(f"llvm.{name}", [values[0].type])
         return self.builder.call(function, values)
+
+
+@dataclass(frozen=True)
+class Operand:
+    """An argument of a function that operators call: its type, and its value in LLVM code."""
+
+    code: Code
+    type: types.Type
+    raw: Any
+
+    def to(self, ty: types.Type) -> Any:
+        return self.code.context.cast(self.code.builder, self.raw, self.type, ty)
+
+    def native(self, ty: types.Type | None = None) -> Any:
+        """Return the value as it is computed with, of its own type or after conversion."""
+        cast, builder, value = self.code.context.cast, self.code.builder, self.raw
+        if ty is not None:
+            value = cast(builder, value, self.type, ty)
+        ty = ty or self.type
+        return cast(builder, value, ty, native(ty))
