@@ -14,10 +14,10 @@ from support import REPOSITORY
 # Lines of Python below each folder of gpualgo/ and in bench/, and of CUDA below cuda_src/.
 LINES = {
     "bench": 2_997,
-    "gpualgo": 60_387,
+    "gpualgo": 62_045,
     "gpualgo/_algorithms": 22_415,
     "gpualgo/_api": 2_217,
-    "gpualgo/_arrays": 1_787,
+    "gpualgo/_arrays": 1_788,
     "gpualgo/_base": 2_286,
     "gpualgo/_cli": 1_129,
     "gpualgo/_cpu": 3_024,
@@ -30,10 +30,11 @@ LINES = {
     "gpualgo/dask": 2_005,
     "gpualgo/lazy": 786,
     "gpualgo/numpy": 6_576,
+    "gpualgo/torch": 1_657,
     "gpualgo/shards": 1_919,
     "cuda_src": 17_012,
 }
-FILES = 243  # of Python below gpualgo/
+FILES = 247  # of Python below gpualgo/
 LINES_OF_A_FILE = 600
 
 

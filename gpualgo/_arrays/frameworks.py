@@ -62,7 +62,8 @@ class Torch:
     def view(x: Any) -> View:
         if x.requires_grad:
             raise TypeError(
-                "a tensor that requires grad would lose its gradient here; pass x.detach()"
+                "a tensor that requires grad would lose its gradient here; pass x.detach(), or "
+                "call the function of gpualgo.torch"
             )
         if x.is_conj() or x.is_neg():  # its memory does not hold the values that it represents
             raise TypeError(

@@ -1,0 +1,349 @@
+"""Gradients of the custom ops, made of custom ops: they have gradients of their own.
+
+Let a scan compute ``L[i+1] = op(L[i], x[i])``, and p[i] and q[i] be the derivatives of op there by
+its left and its right argument. The gradient of L[i+1] is ``H[i] = g[i] + H[i+1] p[i+1]``, where g
+is the gradient of the scan's result: a linear recurrence from the last element to the first. The
+gradient of x[i] is ``H[i] q[i]``. Elements of two numbers have row vectors H and matrices p and q.
+Of a reduction only the last g differs from zero, and p is zero where a segment begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gpualgo.torch import _operators as operators
+from gpualgo.torch._operators import Operator, partials
+
+Tensors = Sequence[Tensor]
+Matrix = Sequence[Sequence[Tensor]]
+MOST_NUMBERS = 2  # of an element whose gradient is computed
+
+
+def _ops() -> Any:
+    return torch.ops.gpualgo
+
+
+@contextmanager
+def _name_again(ctx: Any) -> Iterator[str]:
+    """Yield the name of a call's operator in the gradient, which may be computed later."""
+    if operators.is_known(ctx.name):
+        yield ctx.name
+        return
+    with operators.held(ctx.operator) as name:
+        yield name
+
+
+def _dense(grads: Any, like: Tensors) -> list[Tensor]:
+    """Return gradients as tensors, without those that PyTorch leaves out."""
+    return [
+        torch.zeros_like(x) if g is None else g.contiguous()
+        for g, x in zip(grads, like, strict=True)
+    ]
+
+
+def _times(rows: Tensors, matrix: Matrix) -> list[Tensor]:
+    """Return row vectors multiplied by matrices."""
+    return [
+        sum((row * line[k] for row, line in zip(rows[1:], matrix[1:], strict=True)),
+            rows[0] * matrix[0][k])
+        for k in range(len(matrix[0]))
+    ]  # fmt: skip
+
+
+def _part(x: Tensor, dim: int, start: int, stop: int) -> Tensor:
+    return x.narrow(dim, start, stop - start)
+
+
+def _padded(x: Tensor, dim: int) -> Tensor:
+    """Return a tensor with one more row of zeros at the end."""
+    return torch.cat([x, torch.zeros_like(x.narrow(dim, 0, 1))], dim)
+
+
+def _accumulated(operator: Operator, p: Matrix, grads: Tensors, dim: int) -> list[Tensor]:
+    """Return H, given the p of all elements but the first."""
+    if grads[0].shape[dim] < 2:
+        return list(grads)
+    if operator.known == "add":
+        found: list[Tensor] = _ops().scan(list(grads), [], operators.ADD, dim, False, True)
+        return found
+    coefficients = [_padded(x.contiguous(), dim) for row in p for x in row]
+    found = _ops().recurrence(coefficients, list(grads), dim, True)
+    return found
+
+
+def _check_count(operator: Operator, count: int) -> None:
+    if count > MOST_NUMBERS:
+        raise TypeError(
+            f"{operator.where}: elements of {count} numbers have no gradient, only those of one or "
+            "two; detach the tensors"
+        )
+
+
+# --- Scans and reductions along an axis.
+
+
+def _of_rows(
+    operator: Operator, xs: Tensors, ys: Tensors, grads: Tensors, first: Tensors, dim: int
+) -> tuple[list[Tensor], list[Tensor]]:
+    """Return the gradients of an inclusive scan's elements and of its initial values.
+
+    `first` has the initial values, in rows of length one, or is empty.
+    """
+    _check_count(operator, len(xs))
+    n = xs[0].shape[dim]
+    lefts = [_part(y, dim, 0, n - 1) for y in ys]
+    if not first:
+        p, q = partials(operator, lefts, [_part(x, dim, 1, n) for x in xs])
+        h = _accumulated(operator, p, grads, dim)
+        later = _times([_part(row, dim, 1, n) for row in h], q)
+        heads = [_part(row, dim, 0, 1) for row in h]
+        return [torch.cat(pair, dim) for pair in zip(heads, later, strict=True)], []
+    lefts = [torch.cat(pair, dim) for pair in zip(first, lefts, strict=True)]
+    p, q = partials(operator, lefts, xs)
+    h = _accumulated(operator, [[_part(x, dim, 1, n) for x in row] for row in p], grads, dim)
+    heads = [_part(row, dim, 0, 1) for row in h]
+    return _times(h, q), _times(heads, [[_part(x, dim, 0, 1) for x in row] for row in p])
+
+
+def keep_scan(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+    xs, init, ctx.name, ctx.dim, ctx.exclusive, ctx.reverse = inputs
+    ctx.operator, ctx.count, ctx.has_init = operators.find(ctx.name), len(xs), bool(init)
+    ctx.save_for_backward(*xs, *init, *output)
+
+
+def of_scan(ctx: Any, grads: Any) -> tuple[Any, ...]:
+    count, dim, saved = ctx.count, ctx.dim, ctx.saved_tensors
+    xs, ys = saved[:count], saved[-count:]
+    first = [x.unsqueeze(dim) for x in saved[count:-count]]
+    grads = _dense(grads, ys)
+    n = xs[0].shape[dim]
+    if not n:
+        return grads, [torch.zeros_like(x.squeeze(dim)) for x in first], None, None, None, None
+    if ctx.reverse:
+        xs, ys, grads = ([x.flip(dim) for x in each] for each in (xs, ys, grads))
+    if ctx.exclusive:  # an inclusive scan of all elements but the last, behind the first value
+        heads = [_part(g, dim, 0, 1) for g in grads]
+        if n > 1:
+            later_ys, later_grads = ([_part(x, dim, 1, n) for x in each] for each in (ys, grads))
+            shorter = [_part(x, dim, 0, n - 1) for x in xs]
+            starts = [_part(y, dim, 0, 1) for y in ys]
+            found, before = _of_rows(ctx.operator, shorter, later_ys, later_grads, starts, dim)
+            heads = [a + b for a, b in zip(heads, before, strict=True)]
+            found = [_padded(x, dim) for x in found]
+        else:
+            found = [torch.zeros_like(x) for x in xs]
+    else:
+        found, heads = _of_rows(ctx.operator, xs, ys, grads, first, dim)
+    if ctx.reverse:
+        found = [x.flip(dim) for x in found]
+    of_init = [x.squeeze(dim) for x in heads] if ctx.has_init else []
+    return found, of_init, None, None, None, None
+
+
+def keep_fold(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+    xs, init, ctx.name, ctx.dim = inputs
+    ctx.operator, ctx.count = operators.find(ctx.name), len(xs)
+    ctx.save_for_backward(*xs, *init, *output)
+
+
+def of_fold(ctx: Any, grads: Any) -> tuple[Any, ...]:
+    count, dim, saved, operator = ctx.count, ctx.dim, ctx.saved_tensors, ctx.operator
+    xs, init, ys = saved[:count], saved[count:-count], saved[-count:]
+    grads = [g.unsqueeze(dim) for g in _dense(grads, ys)]
+    n = xs[0].shape[dim]
+    (x, *_), (g, *_) = xs, grads
+    if not n or operator.known == "add":
+        return [g.expand_as(x) for g, x in zip(grads, xs, strict=True)], (
+            [g.squeeze(dim) for g in grads] if init else []), None, None  # fmt: skip
+    if not init and operator.known in ("maximum", "minimum"):
+        return [_shared(x == ys[0].unsqueeze(dim), g, dim)], [], None, None
+    if not init and operator.known == "logaddexp":
+        return [(x - ys[0].unsqueeze(dim)).exp() * g], [], None, None
+    with _name_again(ctx) as name:
+        scanned = _ops().scan(list(xs), list(init), name, dim, False, False)
+    last = [torch.cat([torch.zeros_like(_part(x, dim, 1, n)), g], dim)
+            for x, g in zip(xs, grads, strict=True)]  # fmt: skip
+    found, heads = _of_rows(operator, xs, scanned, last, [x.unsqueeze(dim) for x in init], dim)
+    return found, [x.squeeze(dim) for x in heads], None, None
+
+
+def _shared(marks: Tensor, g: Tensor, dim: int) -> Tensor:
+    """Return a gradient in equal shares for the marked elements of each row."""
+    shares = marks.to(g.dtype)
+    return shares * (g / shares.sum(dim, keepdim=True))
+
+
+# --- The linear recurrence h[i] = h[i-1] a[i] + b[i].
+
+
+def keep_recurrence(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+    a, b, ctx.dim, ctx.reverse = inputs
+    ctx.count = len(b)
+    ctx.save_for_backward(*a, *output)
+
+
+def of_recurrence(ctx: Any, grads: Any) -> tuple[Any, ...]:
+    dim, count, saved = ctx.dim, ctx.count, ctx.saved_tensors
+    a, h = saved[:-count], saved[-count:]
+    g = _dense(grads, h)
+    n = h[0].shape[dim]
+    if not n:
+        return [torch.zeros_like(x) for x in a], g, None, None
+    step = 1 if ctx.reverse else -1  # from an element to the one before it
+    matrix = [a[i * count : (i + 1) * count] for i in range(count)]
+    later = [shifted(line[k], dim, -step).contiguous() for k in range(count) for line in matrix]
+    total = _ops().recurrence(later, g, dim, not ctx.reverse)
+    before = [shifted(x, dim, step) for x in h]
+    return [x * y for x in before for y in total], total, None, None
+
+
+def shifted(x: Tensor, dim: int, step: int) -> Tensor:
+    """Return for each element the one `step` further; zero beyond the ends."""
+    n = x.shape[dim]
+    zeros = torch.zeros_like(x.narrow(dim, 0, 1))
+    if step > 0:
+        return torch.cat([_part(x, dim, 1, n), zeros], dim)
+    return torch.cat([zeros, _part(x, dim, 0, n - 1)], dim)
+
+
+# --- Segments, and reductions by index as reductions of segments.
+
+
+def keep_segments(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+    xs, offsets, ctx.name, ctx.init = inputs
+    ctx.operator, ctx.count = operators.find(ctx.name), len(xs)
+    ctx.save_for_backward(*xs, *output, offsets)
+
+
+def segment_of(offsets: Tensor, n: int) -> tuple[Tensor, Tensor]:
+    """Return each element's segment, -1 if it has none, and whether it is a segment's first."""
+    indices = torch.arange(n, device=offsets.device, dtype=offsets.dtype)
+    segments = torch.searchsorted(offsets, indices, right=True) - 1
+    outside = (segments < 0) | (segments >= offsets.shape[0] - 1)
+    segments = torch.where(outside, -1, segments)
+    return segments, outside | (segments != shifted(segments + 1, 0, -1) - 1)
+
+
+def _of_segments(
+    ctx: Any, xs: Tensors, ys: Tensors, grads: Tensors, segments: Tensor, heads: Tensor
+) -> list[Tensor]:
+    """Return the gradient of a scan of segments that begin at `heads`."""
+    _check_count(ctx.operator, len(xs))
+    lefts = [shifted(y, 0, -1) for y in ys]
+    starts = ctx.init
+    # Where a segment begins, its own element stands for a left argument that there is not.
+    lefts = [torch.where(heads, x if starts is None else torch.full_like(x, starts), left)
+             for x, left in zip(xs, lefts, strict=True)]  # fmt: skip
+    p, q = partials(ctx.operator, lefts, xs)
+    p = [[torch.where(heads, 0, x)[1:] for x in row] for row in p]
+    alone = heads if starts is None else segments < 0  # elements that are copied
+    q = [[torch.where(alone, float(i == k), x) for k, x in enumerate(row)]
+         for i, row in enumerate(q)]  # fmt: skip
+    general = ctx.operator._replace(known=None)  # a sum's p is zero where segments begin
+    return _times(_accumulated(general, p, grads, 0), q)
+
+
+def of_segment_scan(ctx: Any, grads: Any) -> tuple[Any, ...]:
+    *tensors, offsets = ctx.saved_tensors
+    xs, ys = tensors[: ctx.count], tensors[ctx.count :]
+    segments, heads = segment_of(offsets, len(xs[0]))
+    return _of_segments(ctx, xs, ys, _dense(grads, ys), segments, heads), None, None, None
+
+
+def of_segment_fold(ctx: Any, grads: Any) -> tuple[Any, ...]:
+    *tensors, offsets = ctx.saved_tensors
+    xs, ys = tensors[: ctx.count], tensors[ctx.count :]
+    return _of_segment_fold(ctx, xs, offsets, _dense(grads, ys)), None, None, None
+
+
+def _of_segment_fold(ctx: Any, xs: Tensors, offsets: Tensor, grads: Tensors) -> list[Tensor]:
+    segments, heads = segment_of(offsets, len(xs[0]))
+    rows = [torch.nn.functional.pad(g, (0, 1))[segments] for g in grads]  # -1: the zero behind
+    if ctx.operator.known == "add":
+        return rows
+    with _name_again(ctx) as name:
+        scanned = _ops().segment_scan(list(xs), offsets, name, ctx.init)
+    ends = shifted(heads, 0, 1).index_fill(0, torch.tensor([len(heads) - 1]).to(heads.device), 1)
+    rows = [torch.where(ends, g, 0) for g in rows]
+    return _of_segments(ctx, xs, scanned, rows, segments, heads)
+
+
+def keep_by_key(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+    keys, xs, ctx.name, ctx.init = inputs
+    ctx.operator, ctx.count = operators.find(ctx.name), len(xs)
+    ctx.save_for_backward(keys, *xs)
+    ctx.mark_non_differentiable(*output[1:])
+
+
+def of_fold_by_key(ctx: Any, grads: Any, *_: Any) -> tuple[Any, ...]:
+    keys, *xs = ctx.saved_tensors
+    heads = torch.cat([torch.ones_like(keys[:1], dtype=torch.bool), keys[1:] != keys[:-1]])
+    offsets, _ = _ops().selected(heads, len(keys) + 1)
+    return None, _of_segment_fold(ctx, xs, offsets, _dense(grads, xs)), None, None
+
+
+def keep_by_index(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    indices, x, ctx.size, ctx.name, ctx.init = inputs
+    ctx.operator = operators.find(ctx.name)
+    ctx.save_for_backward(indices, x, output)
+
+
+def of_fold_by_index(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
+    indices, x, y = ctx.saved_tensors
+    known = ctx.operator.known
+    if known in ("maximum", "minimum"):  # shares of those that are equal to the result
+        marks = torch.where(x == y[indices], 1.0, 0.0).to(x.dtype)
+        count = _ops().fold_by_index(indices, marks, ctx.size, operators.ADD, 0)
+        found = marks * (grad / count.clamp(min=1))[indices]
+    elif known == "add":
+        found = grad[indices]
+    else:
+        keys, order = _ops().ordered(indices, False, 0)
+        bounds = torch.arange(ctx.size + 1, device=x.device, dtype=keys.dtype)
+        offsets = torch.searchsorted(keys, bounds)
+        (rows,) = _of_segment_fold(ctx, [x[order]], offsets, [grad])
+        found = torch.zeros_like(x).scatter(0, order, rows)
+    return None, found, None, None, None
+
+
+# --- Gathers.
+
+
+def keep_indices(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+    x, *_, ctx.dim = inputs
+    ctx.shape = x.shape
+    ctx.num_options = len(inputs) - 1
+    ctx.save_for_backward(output[1])
+    ctx.mark_non_differentiable(output[1])
+
+
+def of_gather(ctx: Any, grad: Tensor, _: Any) -> tuple[Any, ...]:
+    (indices,) = ctx.saved_tensors
+    found = grad.new_zeros(ctx.shape).scatter(ctx.dim, indices, grad)
+    return (found, *[None] * ctx.num_options)
+
+
+def keep_counts(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    x, _, edges, ctx.bins, ctx.low, ctx.high = inputs
+    ctx.has_edges = edges is not None
+    ctx.save_for_backward(*([x] if edges is None else [x, edges]))
+
+
+def of_counts(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
+    """Return the gradient of the weights: that of the bin of each element."""
+    x, *given = ctx.saved_tensors
+    if given:
+        edges = given[0]
+    else:
+        edges = torch.linspace(ctx.low, ctx.high, ctx.bins + 1, dtype=torch.float64).to(x.device)
+    x = x.to(edges.dtype) if edges.is_floating_point() else x
+    bins = torch.searchsorted(edges, x, right=True) - 1
+    bins = torch.where(x == edges[-1], ctx.bins - 1, bins)
+    outside = (bins < 0) | (bins >= ctx.bins) | x.isnan()
+    found = torch.where(outside, 0, grad[torch.where(outside, 0, bins)])
+    return None, found, None, None, None, None
