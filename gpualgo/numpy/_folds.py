@@ -226,7 +226,9 @@ def _reduced(
         replacement = identity_of(ufunc, start, kind, name)
         a = MASKED((a, mask), name, kind, replacement, replacement.tobytes())
     elif kind == BOOL != own and start is None and is_host(a) and ufunc in _DECIDING:
-        return cast_result(_any_or_all(ufunc, a, axis, keepdims), kind, out, name)
+        op, start = _DECIDING[ufunc]
+        result = reduce(a, start, op, axis=axis, keepdims=keepdims) != 0
+        return cast_result(result, kind, out, name)
     is_read = own == kind or (RULES[ufunc] is SUM and dtypes.can_cast(own, wide(kind)))
     is_read = is_read and not isinstance(a, LazyArray)
     acc, op = wide(kind) if is_read else wide_of(ufunc, kind), operator_of(ufunc, kind)
@@ -326,16 +328,8 @@ def _first_false(a: Any, b: Any) -> Any:
     return b if a != 0 else a
 
 
-_DECIDING: dict[np.ufunc, tuple[Any, int]] = {
-    np.logical_or: (_first_true, 0),
-    np.logical_and: (_first_false, 1),
-}
-
-
-def _any_or_all(ufunc: np.ufunc, a: Any, axis: Any, keepdims: bool) -> Any:
-    """Return any or all of numbers in host memory: the operator returns a deciding element."""
-    op, identity = _DECIDING[ufunc]
-    return reduce(a, identity, op, axis=axis, keepdims=keepdims) != 0
+# In host memory, operators that return an element which decides, and where they begin.
+_DECIDING: Any = {np.logical_or: (_first_true, 0), np.logical_and: (_first_false, 1)}
 
 
 # --- Results.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import typing
 import warnings
 from collections.abc import Callable
 from functools import partial
@@ -104,6 +105,20 @@ def test_the_called_function_is_named(backend: Backend, entry: Entry) -> None:
     name = entry.native.__name__ if isinstance(entry.native, np.ufunc) else entry.name
     for text in texts:
         check(text, name)
+
+
+FUNCTIONS = [entry for entry in ENTRIES if not isinstance(entry.native, np.ufunc)]
+
+
+@pytest.mark.parametrize("entry", FUNCTIONS, ids=lambda entry: entry.name)
+def test_arguments_that_do_not_fit(entry: Entry) -> None:
+    """Messages and annotations have the function's name and its own parameters alone."""
+    native, own = getattr(entry.native, "__name__", ""), inspect.signature(entry.function)
+    for args, options in (((), {}), ((X,), {"nothing": 1}), ((X,) * 20, {})):
+        teller, says_call, _ = message_of(partial(entry.function, *args, **options)).partition("()")
+        assert not says_call or teller in (entry.name, native)
+    hints = typing.get_type_hints(entry.function)
+    assert {*hints} <= {*own.parameters, "return"}
 
 
 @each_function
