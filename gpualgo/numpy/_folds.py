@@ -161,14 +161,12 @@ def weights_of(weights: Any, a: Any, axis: Any, name: str) -> Any:
     if tuple(weights.shape) == shape:
         return weights
     if axis is None:
-        raise TypeError("Axis must be specified when shapes of a and weights differ.")
+        raise TypeError(f"{name}: weights have shape {weights.shape}, a has {shape}; name an axis")
     axes = axis if isinstance(axis, tuple) else (axis,)
     checks.axes_of(axis, len(shape), name)
     axes = tuple(i % len(shape) for i in axes)
     if tuple(weights.shape) != tuple(shape[i] for i in axes):
-        raise ValueError(
-            "Shape of weights must be consistent with shape of a along specified axis."
-        )
+        raise ValueError(f"{name}: weights have shape {weights.shape}, not that of a along axis=")
     in_order: Any = np.transpose(lazy_of(weights), np.argsort(axes))
     new_shape = tuple(n if i in axes else 1 for i, n in enumerate(shape))
     return in_order.reshape(new_shape).broadcast_to(shape)

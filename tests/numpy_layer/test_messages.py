@@ -121,6 +121,15 @@ def test_arguments_that_do_not_fit(entry: Entry) -> None:
     assert {*hints} <= {*own.parameters, "return"}
 
 
+@pytest.mark.parametrize("name", ["average", "quantile", "nanpercentile"])
+def test_weights_that_do_not_fit(name: str) -> None:
+    q = () if name == "average" else (0.5,)
+    options: Any = {"weights": np.ones(5)} | ({} if not q else {"method": "inverted_cdf"})
+    for axis in (None, 0):
+        text = message_of(partial(TABLE[name].function, np.ones((3, 4)), *q, axis=axis, **options))
+        assert text.startswith(f"{name}: weights have shape (5,)")
+
+
 @each_function
 def test_functions_as_arguments_are_named(function: Callable[..., Any]) -> None:
     case = cases_of(function)[0]
