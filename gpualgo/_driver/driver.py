@@ -214,9 +214,8 @@ def new_event() -> Any:
     return check(api().cuEventCreate(2), "cuEventCreate")  # 2: no timing
 
 
-def record(stream: int, event: Any = None) -> Any:
-    """Return an event, by default a new one, that completes when a stream's queued work has run."""
-    event = new_event() if event is None else event
+def record(stream: int, event: Any) -> Any:
+    """Let an event complete when a stream's queued work has run; return it."""
     check(api().cuEventRecord(event, stream), "cuEventRecord")
     return event
 

@@ -89,7 +89,7 @@ def _wait(pairs: Iterable[tuple[Stream, Stream]]) -> None:
     events: dict[Stream, Any] = {}
     for device, stream in {earlier for several in waiting.values() for earlier in several}:
         with gpu.get(device).current():
-            events[device, stream] = driver.record(stream)
+            events[device, stream] = driver.record(stream, driver.new_event())
     try:
         for (device, stream), several in waiting.items():
             with gpu.get(device).current():

@@ -73,7 +73,7 @@ class Lender(Generic[Thing]):
             self.give_back(thing)
         finally:
             with self._changed:
-                self._changed.notify()
+                self._changed.notify_all()  # after errors, none may be left for those that wait
 
     def _settle(self) -> None:
         """Wait for the work of those returned after errors; raise if waiting fails."""

@@ -90,8 +90,9 @@ def wait_for(stream: int, earlier: int, device: int) -> None:
     with gpu.get(device).current():
         if driver.is_capturing(stream) and not driver.is_capturing(earlier):
             return
-        event = driver.record(earlier)
+        event = driver.new_event()
         try:
+            driver.record(earlier, event)
             check(driver.api().cuStreamWaitEvent(stream, event, 0), "cuStreamWaitEvent")
         finally:
             check(driver.api().cuEventDestroy(event), "cuEventDestroy")
@@ -144,7 +145,7 @@ def keep_until_done(stream: int, device: int, *objects: Any) -> None:
     if driver.is_capturing(stream):
         return
     with gpu.get(device).current():
-        event = driver.record(stream)
+        event = driver.record(stream, driver.new_event())
     keep_until_event((device, stream), event, objects)
 
 

@@ -250,7 +250,7 @@ def unique(
         starts = accumulate(flat_arg.first.chunks[0], initial=0)
     runs = []
     for index, start in zip(blocks(flat_arg.first), starts, strict=False):
-        args = flat_arg.chunk(index), start, wanted, consecutive
+        args = flat_arg.chunk(index), start, wanted, flags["consecutive"]
         runs.append(graph.add("chunk", index, unique_of_chunk, *args))
     op = pickle_operator(_MERGES[wanted], "unique")[1]
     form_of_rest = Form(tuple, (None, None)) if all(wanted) else None

@@ -180,7 +180,8 @@ def numpy_function(
             name, *arguments, summary, example, result = row
             one: Any = functools.partial(fn, name, *arguments)
             one.__name__ = one.__qualname__ = name
-            one.__module__, one.__annotations__ = fn.__module__, fn.__annotations__
+            one.__module__, one._template = fn.__module__, fn.__qualname__
+            one.__annotations__ = dict.fromkeys([*fn.__annotations__][1 + len(arguments) :], Any)
             one.__doc__ = f"{summary}\n\n>>> {example}\n{result}"
             _with_interface(one, **{"passes": passes, **options, **own})
         return fn
@@ -268,7 +269,7 @@ def _with_interface(
                     return _call_with_native_out(fn, operands, kwargs, out_index)
             return fn(*operands, **kwargs)
         except Exception as error:
-            renamed = rename_in_message(name, error)
+            renamed = rename_in_message(fn, args, kwargs, error)
             if renamed is None:
                 raise
             try:
@@ -282,15 +283,20 @@ def _with_interface(
     return call
 
 
-def rename_in_message(name: str, error: Exception) -> Exception | None:
+def rename_in_message(fn: Any, args: Any, kwargs: Any, error: Exception) -> Exception | None:
     """Replace the function's name at the start of an error's message by the called function's.
 
     The error is changed in place. An error that cannot be changed is returned as a new one, to be
     raised instead.
     """
-    text = str(error)
-    if text.startswith("UFunc.__call__() "):
-        error.args = (text.replace("UFunc.__call__", name, 1),)
+    name, text = fn.__name__, str(error)
+    teller, says_call, reason = text.partition("() ")
+    if says_call and teller in (getattr(fn, "_template", ""), "UFunc.__call__"):
+        try:  # Python's message is about other parameters
+            inspect.signature(fn).bind(*args, **kwargs)
+        except TypeError as misfit:
+            reason = str(misfit)
+        error.args = (f"{name}() {reason}",)
     named, colon, message = text.partition(": ")
     if not colon or named == name or named.rpartition(".")[2] not in _function_names():
         return None

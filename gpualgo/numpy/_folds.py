@@ -161,14 +161,12 @@ def weights_of(weights: Any, a: Any, axis: Any, name: str) -> Any:
     if tuple(weights.shape) == shape:
         return weights
     if axis is None:
-        raise TypeError("Axis must be specified when shapes of a and weights differ.")
+        raise TypeError(f"{name}: weights have shape {weights.shape}, a has {shape}; name an axis")
     axes = axis if isinstance(axis, tuple) else (axis,)
     checks.axes_of(axis, len(shape), name)
     axes = tuple(i % len(shape) for i in axes)
     if tuple(weights.shape) != tuple(shape[i] for i in axes):
-        raise ValueError(
-            "Shape of weights must be consistent with shape of a along specified axis."
-        )
+        raise ValueError(f"{name}: weights have shape {weights.shape}, not that of a along axis=")
     in_order: Any = np.transpose(lazy_of(weights), np.argsort(axes))
     new_shape = tuple(n if i in axes else 1 for i, n in enumerate(shape))
     return in_order.reshape(new_shape).broadcast_to(shape)
@@ -226,7 +224,9 @@ def _reduced(
         replacement = identity_of(ufunc, start, kind, name)
         a = MASKED((a, mask), name, kind, replacement, replacement.tobytes())
     elif kind == BOOL != own and start is None and is_host(a) and ufunc in _DECIDING:
-        return cast_result(_any_or_all(ufunc, a, axis, keepdims), kind, out, name)
+        op, start = _DECIDING[ufunc]
+        result = reduce(a, start, op, axis=axis, keepdims=keepdims) != 0
+        return cast_result(result, kind, out, name)
     is_read = own == kind or (RULES[ufunc] is SUM and dtypes.can_cast(own, wide(kind)))
     is_read = is_read and not isinstance(a, LazyArray)
     acc, op = wide(kind) if is_read else wide_of(ufunc, kind), operator_of(ufunc, kind)
@@ -326,16 +326,8 @@ def _first_false(a: Any, b: Any) -> Any:
     return b if a != 0 else a
 
 
-_DECIDING: dict[np.ufunc, tuple[Any, int]] = {
-    np.logical_or: (_first_true, 0),
-    np.logical_and: (_first_false, 1),
-}
-
-
-def _any_or_all(ufunc: np.ufunc, a: Any, axis: Any, keepdims: bool) -> Any:
-    """Return any or all of numbers in host memory: the operator returns a deciding element."""
-    op, identity = _DECIDING[ufunc]
-    return reduce(a, identity, op, axis=axis, keepdims=keepdims) != 0
+# In host memory, operators that return an element which decides, and where they begin.
+_DECIDING: Any = {np.logical_or: (_first_true, 0), np.logical_and: (_first_false, 1)}
 
 
 # --- Results.

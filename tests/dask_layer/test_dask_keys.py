@@ -36,7 +36,8 @@ def test_unique(kind: str, chunks: str, consecutive: bool) -> None:
     x = cut(keys, CHUNKS[chunks])
     for index, inverse, counts in itertools.product([False, True], repeat=3):
         flags = {"return_index": index, "return_inverse": inverse, "return_counts": counts}
-        got = built(ga.unique, x, consecutive=consecutive, **flags)
+        given = {name: np.bool_(flag) for name, flag in flags.items()}  # as comparisons return
+        got = built(ga.unique, x, consecutive=np.bool_(consecutive), **given)
         check(got, ga.unique(keys, consecutive=consecutive, **flags))
 
 

@@ -236,6 +236,35 @@ def test_stages_are_waited_for(listed: Listed) -> None:
     assert ran
 
 
+def test_all_that_wait_are_told_that_no_stage_will_come(
+    listed: Listed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after a kernel's error, which the driver repeats for good."""
+    found, told = device.get(0).stages, list[int]()
+    entered = [found.lend() for _ in range(pinned.MOST_STAGES)]
+    for each in entered:
+        each.__enter__()
+    error = RuntimeError("planted")
+
+    def refused(stage: pinned.PinnedRing) -> None:
+        raise error
+
+    def waits() -> None:
+        with pytest.raises(RuntimeError, match="planted"), found.lend():
+            pass
+        told.append(1)
+
+    monkeypatch.setattr(pinned.PinnedRing, "settle", refused)
+    threads = [threading.Thread(target=waits, daemon=True) for _ in range(pinned.MOST_STAGES + 3)]
+    for thread in threads:
+        thread.start()
+    for each in entered:
+        assert not each.__exit__(RuntimeError, error, None)
+    for thread in threads:
+        thread.join(10)
+    assert len(told) == len(threads)
+
+
 def test_where_no_memory_can_be_locked(listed: Listed, monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(size: int, flags: int) -> tuple[Any, int]:
         return "CUDA_ERROR_OUT_OF_MEMORY", 0

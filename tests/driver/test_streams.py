@@ -143,6 +143,18 @@ def test_the_first_home_waits_for_the_others(fake: FakeDriver) -> None:
     assert sorted(waits(fake)) == [(0x10, 0), (0x10, 0x20)]
 
 
+@pytest.mark.parametrize("refused", ["cuEventRecord", "cuStreamWaitEvent"])
+def test_an_event_is_destroyed_whatever_fails(
+    fake: FakeDriver, monkeypatch: pytest.MonkeyPatch, refused: str
+) -> None:
+    monkeypatch.setattr(fake, refused, lambda *_: (906,), raising=False)
+    for name in ("cuGetErrorName", "cuGetErrorString"):
+        monkeypatch.setattr(fake, name, lambda _: (0, b"planted"), raising=False)
+    with pytest.raises(RuntimeError, match="planted"):
+        streams.wait_for(0x10, 0x20, 0)
+    assert len(fake.named("cuEventCreate")) == len(fake.named("cuEventDestroy")) == 1
+
+
 def test_a_capture_waits_for_what_it_records_alone(fake: FakeDriver) -> None:
     fake.capturing = {0x40, 0x20}
     joined(0x40, array(0x10), array(0x20))

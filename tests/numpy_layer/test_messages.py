@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import typing
 import warnings
 from collections.abc import Callable
 from functools import partial
@@ -104,6 +105,29 @@ def test_the_called_function_is_named(backend: Backend, entry: Entry) -> None:
     name = entry.native.__name__ if isinstance(entry.native, np.ufunc) else entry.name
     for text in texts:
         check(text, name)
+
+
+FUNCTIONS = [entry for entry in ENTRIES if not isinstance(entry.native, np.ufunc)]
+
+
+@pytest.mark.parametrize("entry", FUNCTIONS, ids=lambda entry: entry.name)
+def test_arguments_that_do_not_fit(entry: Entry) -> None:
+    """Messages and annotations have the function's name and its own parameters alone."""
+    native, own = getattr(entry.native, "__name__", ""), inspect.signature(entry.function)
+    for args, options in (((), {}), ((X,), {"nothing": 1}), ((X,) * 20, {})):
+        teller, says_call, _ = message_of(partial(entry.function, *args, **options)).partition("()")
+        assert not says_call or teller in (entry.name, native)
+    hints = typing.get_type_hints(entry.function)
+    assert {*hints} <= {*own.parameters, "return"}
+
+
+@pytest.mark.parametrize("name", ["average", "quantile", "nanpercentile"])
+def test_weights_that_do_not_fit(name: str) -> None:
+    q = () if name == "average" else (0.5,)
+    options: Any = {"weights": np.ones(5)} | ({} if not q else {"method": "inverted_cdf"})
+    for axis in (None, 0):
+        text = message_of(partial(TABLE[name].function, np.ones((3, 4)), *q, axis=axis, **options))
+        assert text.startswith(f"{name}: weights have shape (5,)")
 
 
 @each_function
