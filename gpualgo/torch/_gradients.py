@@ -358,7 +358,9 @@ def of_counts(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
     if given:
         edges = given[0]
     else:
-        like = np.zeros(0, str(x.dtype).removeprefix("torch."))
+        like = np.zeros(
+            0, "uint8" if x.dtype == torch.bool else str(x.dtype).removeprefix("torch.")
+        )
         found = np.histogram_bin_edges(like, ctx.bins, (ctx.low, ctx.high))
         edges = torch.tensor(found.tolist(), dtype=torch.float64, device=x.device)
     floats = x.is_floating_point() or edges.is_floating_point()

@@ -361,7 +361,7 @@ def test_an_identity_is_part_of_an_operator(device: str) -> None:
 def test_weights_have_the_gradients_of_their_bins(device: str) -> None:
     """The gradient finds the bins that the histogram counted in, on edges too."""
     rng = np.random.default_rng(3)
-    for dtype in (torch.float32, torch.float16, torch.int32):
+    for dtype in (torch.float32, torch.float16, torch.int32, torch.bool):
         for number in range(20):
             low, high = sorted(rng.normal(0, 30, 2).tolist())
             count = 1 + number % 7
