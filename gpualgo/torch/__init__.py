@@ -8,8 +8,10 @@ from types import FunctionType
 from typing import Any, TypeAlias
 
 try:
+    import numpy as np
     import torch
     from torch import Tensor
+    from torch.autograd.forward_ad import unpack_dual
 except ImportError as error:
     raise ImportError(
         f"gpualgo.torch needs PyTorch ({error}); run `pip install 'gpualgo[torch]'`"
@@ -39,6 +41,10 @@ def _tensors(x: Any, where: str) -> list[Tensor]:
         raise TypeError(
             f"{where}: x must be a tensor or a tuple of tensors; pass torch.as_tensor(x)"
         )
+    if not torch.compiler.is_compiling() and any(unpack_dual(x).tangent is not None for x in xs):
+        raise TypeError(
+            f"{where}: forward-mode gradients (jvp) are not supported; use torch.autograd"
+        )
     if any(each.shape != xs[0].shape for each in xs):
         raise ValueError(f"{where}: the tensors of x differ in shape; expand them to one")
     return xs
@@ -57,8 +63,34 @@ def _axis(dim: int, xs: Sequence[Tensor], where: str) -> int:
 
 def _flat(xs: Sequence[Tensor], where: str) -> list[Tensor]:
     if any(x.ndim != 1 for x in xs):
-        raise ValueError(f"{where}: x must have one dimension; pass x.flatten()")
+        raise ValueError(
+            f"{where}: x must have one dimension; pass x.flatten(), or map the call over rows by "
+            "torch.vmap"
+        )
     return list(xs)
+
+
+def _check_segments(offsets: Any, init: Any, where: str) -> None:
+    _check_number(init, where)
+    if not isinstance(offsets, Tensor) or offsets.ndim != 1 or not offsets.shape[0]:
+        raise TypeError(
+            f"{where}: offsets must be a tensor of one dimension with the ends of the segments, "
+            "one more than their number"
+        )
+
+
+def _check_number(init: Any, where: str) -> None:
+    if init is not None and not isinstance(
+        init, (int, float, complex, torch.SymInt, torch.SymFloat, np.generic)
+    ):
+        raise TypeError(
+            f"{where}: init is a {type(init).__name__}, but must be a number; combine another one "
+            "with the result, or give tuples an identity: gpualgo.Operator(op, identity=(1, 0))"
+        )
+
+
+def _kind(dtype: torch.dtype) -> int:
+    return 2 if dtype.is_complex else int(dtype.is_floating_point)
 
 
 def _first_values(init: Any, xs: Sequence[Tensor], dim: int, where: str) -> list[Tensor]:
@@ -71,10 +103,17 @@ def _first_values(init: Any, xs: Sequence[Tensor], dim: int, where: str) -> list
     found = []
     for value, x in zip(given, xs, strict=True):
         shape = (*x.shape[:dim], *x.shape[dim + 1 :])
-        first = value if isinstance(value, Tensor) else torch.tensor(value, dtype=x.dtype)
+        first = value if isinstance(value, Tensor) else torch.as_tensor(value)
+        if not isinstance(value, Tensor) and _kind(first.dtype) <= _kind(x.dtype):
+            first = torch.tensor(value, dtype=x.dtype)
         if first.dtype != x.dtype:
             raise TypeError(f"{where}: init has dtype {first.dtype}, x {x.dtype}; convert one")
-        found.append(first.to(x.device).expand(shape))
+        try:
+            found.append(first.to(x.device).expand(shape))
+        except RuntimeError as error:
+            raise ValueError(
+                f"{where}: init has shape {tuple(first.shape)}, the result of rows {tuple(shape)}"
+            ) from error
     return found
 
 
@@ -282,8 +321,9 @@ def linear_recurrence(
     if init is not None and b.shape[dim]:
         (first,) = _first_values(init, [b], dim, where)
         at = b.shape[dim] - 1 if reverse else 0
-        start = b.select(dim, at) + a.select(dim, at) * first
-        b = b.select_scatter(start, dim, at)
+        start = (b.select(dim, at) + a.select(dim, at) * first).unsqueeze(dim)
+        rest = b.narrow(dim, 0 if reverse else 1, b.shape[dim] - 1)
+        b = torch.cat([rest, start] if reverse else [start, rest], dim)
     found: list[Tensor] = ops.recurrence([a], [b], dim, reverse)
     return found[0]
 
@@ -323,6 +363,7 @@ def segmented_reduce(
     """
     where = "segmented_reduce"
     xs = _flat(_tensors(x, where), where)
+    _check_segments(offsets, init, where)
     return _result(_call(op, ops.segment_fold, where, (xs, offsets), (init,), vjp), x)
 
 
@@ -354,6 +395,7 @@ def segmented_inclusive_scan(
     """
     where = "segmented_inclusive_scan"
     xs = _flat(_tensors(x, where), where)
+    _check_segments(offsets, init, where)
     return _result(_call(op, ops.segment_scan, where, (xs, offsets), (init,), vjp), x)
 
 
@@ -387,12 +429,13 @@ def segmented_exclusive_scan(
     """
     where = "segmented_exclusive_scan"
     (x,) = _flat(_tensors((x,), where), where)
+    _check_segments(offsets, init, where)
     if init is None and op is not operator.add:
         raise ValueError(f"{where}: init is needed for another operator than operator.add")
     init = 0 if init is None else init
     scanned = _call(op, ops.segment_scan, where, ([x], offsets), (init,), vjp)[0]
     segments, heads = gradients.segment_of(offsets, x.shape[0])
-    found = torch.where(heads, init, gradients.shifted(scanned, 0, -1) if x.shape[0] else scanned)
+    found = torch.where(heads, init, gradients.shifted(scanned, 0, -1))
     return torch.where(segments < 0, x, found)
 
 
@@ -435,6 +478,7 @@ def reduce_by_index(
     """
     where = "reduce_by_index"
     _tensors((indices, x), where)
+    _check_number(init, where)
     before = indices.flatten(), x.flatten(), size
     found: Tensor = _call(op, ops.fold_by_index, where, before, (init,), vjp)
     return found
@@ -477,6 +521,7 @@ def reduce_by_key(
     where = "reduce_by_key"
     xs = _flat(_tensors(x, where), where)
     _flat(_tensors((keys, *xs), where), where)
+    _check_number(init, where)
     size = keys.shape[0] if size is None else size
     if not keys.shape[0]:
         empty = [each.new_zeros(size) for each in xs]

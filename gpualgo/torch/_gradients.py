@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -39,11 +40,24 @@ def _name_again(ctx: Any) -> Iterator[str]:
 
 
 def _dense(grads: Any, like: Tensors) -> list[Tensor]:
-    """Return gradients as tensors, without those that PyTorch leaves out."""
+    """Return gradients as tensors of one dtype; PyTorch leaves out some, those of integers."""
+    dtype = operators.dtype_of(like)
     return [
-        torch.zeros_like(x) if g is None else g.contiguous()
+        torch.zeros_like(x, dtype=dtype) if g is None else g.to(dtype).contiguous()
         for g, x in zip(grads, like, strict=True)
     ]
+
+
+def _partials(operator: Operator, left: Tensors, right: Tensors) -> tuple[Matrix, Matrix]:
+    """Return the derivatives, conjugated as PyTorch's gradients are; those of integers are 0."""
+    found = partials(operator, left, right)
+    if operator.known is not None or operator.vjp is not None:  # PyTorch conjugates its own
+        found = [[[x.conj() for x in row] for row in side] for side in found]
+    is_real = [x.is_floating_point() or x.is_complex() for x in left]
+    if not all(is_real):
+        found = [[[x * real for x in row] for row, real in zip(side, is_real, strict=True)]
+                 for side in found]  # fmt: skip
+    return found[0], found[1]
 
 
 def _times(rows: Tensors, matrix: Matrix) -> list[Tensor]:
@@ -98,13 +112,13 @@ def _of_rows(
     n = xs[0].shape[dim]
     lefts = [_part(y, dim, 0, n - 1) for y in ys]
     if not first:
-        p, q = partials(operator, lefts, [_part(x, dim, 1, n) for x in xs])
+        p, q = _partials(operator, lefts, [_part(x, dim, 1, n) for x in xs])
         h = _accumulated(operator, p, grads, dim)
         later = _times([_part(row, dim, 1, n) for row in h], q)
         heads = [_part(row, dim, 0, 1) for row in h]
         return [torch.cat(pair, dim) for pair in zip(heads, later, strict=True)], []
     lefts = [torch.cat(pair, dim) for pair in zip(first, lefts, strict=True)]
-    p, q = partials(operator, lefts, xs)
+    p, q = _partials(operator, lefts, xs)
     h = _accumulated(operator, [[_part(x, dim, 1, n) for x in row] for row in p], grads, dim)
     heads = [_part(row, dim, 0, 1) for row in h]
     return _times(h, q), _times(heads, [[_part(x, dim, 0, 1) for x in row] for row in p])
@@ -195,20 +209,21 @@ def of_recurrence(ctx: Any, grads: Any) -> tuple[Any, ...]:
     if not n:
         return [torch.zeros_like(x) for x in a], g, None, None
     step = 1 if ctx.reverse else -1  # from an element to the one before it
-    matrix = [a[i * count : (i + 1) * count] for i in range(count)]
+    conjugates = [x.conj().resolve_conj() for x in a]
+    matrix = [conjugates[i * count : (i + 1) * count] for i in range(count)]
     later = [shifted(line[k], dim, -step).contiguous() for k in range(count) for line in matrix]
     total = _ops().recurrence(later, g, dim, not ctx.reverse)
-    before = [shifted(x, dim, step) for x in h]
+    before = [shifted(x, dim, step).conj() for x in h]
     return [x * y for x in before for y in total], total, None, None
 
 
 def shifted(x: Tensor, dim: int, step: int) -> Tensor:
     """Return for each element the one `step` further; zero beyond the ends."""
     n = x.shape[dim]
-    zeros = torch.zeros_like(x.narrow(dim, 0, 1))
+    zeros = x.new_zeros([*x.shape[:dim], 1, *x.shape[dim + 1 :]])
     if step > 0:
-        return torch.cat([_part(x, dim, 1, n), zeros], dim)
-    return torch.cat([zeros, _part(x, dim, 0, n - 1)], dim)
+        return torch.cat([x, zeros], dim).narrow(dim, 1, n)
+    return torch.cat([zeros, x], dim).narrow(dim, 0, n)
 
 
 # --- Segments, and reductions by index as reductions of segments.
@@ -222,8 +237,8 @@ def keep_segments(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
 
 def segment_of(offsets: Tensor, n: int) -> tuple[Tensor, Tensor]:
     """Return each element's segment, -1 if it has none, and whether it is a segment's first."""
-    indices = torch.arange(n, device=offsets.device, dtype=offsets.dtype)
-    segments = torch.searchsorted(offsets, indices, right=True) - 1
+    indices = torch.arange(n, device=offsets.device)
+    segments = torch.searchsorted(offsets.long(), indices, right=True) - 1
     outside = (segments < 0) | (segments >= offsets.shape[0] - 1)
     segments = torch.where(outside, -1, segments)
     return segments, outside | (segments != shifted(segments + 1, 0, -1) - 1)
@@ -239,7 +254,7 @@ def _of_segments(
     # Where a segment begins, its own element stands for a left argument that there is not.
     lefts = [torch.where(heads, x if starts is None else torch.full_like(x, starts), left)
              for x, left in zip(xs, lefts, strict=True)]  # fmt: skip
-    p, q = partials(ctx.operator, lefts, xs)
+    p, q = _partials(ctx.operator, lefts, xs)
     p = [[torch.where(heads, 0, x)[1:] for x in row] for row in p]
     alone = heads if starts is None else segments < 0  # elements that are copied
     q = [[torch.where(alone, float(i == k), x) for k, x in enumerate(row)]
@@ -251,7 +266,7 @@ def _of_segments(
 def of_segment_scan(ctx: Any, grads: Any) -> tuple[Any, ...]:
     *tensors, offsets = ctx.saved_tensors
     xs, ys = tensors[: ctx.count], tensors[ctx.count :]
-    segments, heads = segment_of(offsets, len(xs[0]))
+    segments, heads = segment_of(offsets, xs[0].shape[0])
     return _of_segments(ctx, xs, ys, _dense(grads, ys), segments, heads), None, None, None
 
 
@@ -262,13 +277,13 @@ def of_segment_fold(ctx: Any, grads: Any) -> tuple[Any, ...]:
 
 
 def _of_segment_fold(ctx: Any, xs: Tensors, offsets: Tensor, grads: Tensors) -> list[Tensor]:
-    segments, heads = segment_of(offsets, len(xs[0]))
+    segments, heads = segment_of(offsets, xs[0].shape[0])
     rows = [torch.nn.functional.pad(g, (0, 1))[segments] for g in grads]  # -1: the zero behind
     if ctx.operator.known == "add":
         return rows
     with _name_again(ctx) as name:
         scanned = _ops().segment_scan(list(xs), offsets, name, ctx.init)
-    ends = shifted(heads, 0, 1).index_fill(0, torch.tensor([len(heads) - 1]).to(heads.device), 1)
+    ends = ~shifted(~heads, 0, 1)  # a segment begins behind them
     rows = [torch.where(ends, g, 0) for g in rows]
     return _of_segments(ctx, xs, scanned, rows, segments, heads)
 
@@ -282,8 +297,10 @@ def keep_by_key(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
 
 def of_fold_by_key(ctx: Any, grads: Any, *_: Any) -> tuple[Any, ...]:
     keys, *xs = ctx.saved_tensors
-    heads = torch.cat([torch.ones_like(keys[:1], dtype=torch.bool), keys[1:] != keys[:-1]])
-    offsets, _ = _ops().selected(heads, len(keys) + 1)
+    last, key = keys[:-1], keys[1:]
+    differ = (key != last) & ~(key.isnan() & last.isnan())  # NaN are one run
+    heads = torch.cat([torch.ones_like(keys[:1], dtype=torch.bool), differ])
+    offsets, _ = _ops().selected(heads, keys.shape[0] + 1)
     return None, _of_segment_fold(ctx, xs, offsets, _dense(grads, xs)), None, None
 
 
@@ -295,6 +312,7 @@ def keep_by_index(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
 
 def of_fold_by_index(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
     indices, x, y = ctx.saved_tensors
+    indices = indices.long()
     known = ctx.operator.known
     if known in ("maximum", "minimum"):  # shares of those that are equal to the result
         marks = torch.where(x == y[indices], 1.0, 0.0).to(x.dtype)
@@ -304,7 +322,7 @@ def of_fold_by_index(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
         found = grad[indices]
     else:
         keys, order = _ops().ordered(indices, False, 0)
-        bounds = torch.arange(ctx.size + 1, device=x.device, dtype=keys.dtype)
+        bounds = torch.arange(ctx.size + 1, device=x.device)
         offsets = torch.searchsorted(keys, bounds)
         (rows,) = _of_segment_fold(ctx, [x[order]], offsets, [grad])
         found = torch.zeros_like(x).scatter(0, order, rows)
@@ -340,8 +358,13 @@ def of_counts(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
     if given:
         edges = given[0]
     else:
-        edges = torch.linspace(ctx.low, ctx.high, ctx.bins + 1, dtype=torch.float64).to(x.device)
-    x = x.to(edges.dtype) if edges.is_floating_point() else x
+        like = np.zeros(
+            0, "uint8" if x.dtype == torch.bool else str(x.dtype).removeprefix("torch.")
+        )
+        found = np.histogram_bin_edges(like, ctx.bins, (ctx.low, ctx.high))
+        edges = torch.tensor(found.tolist(), dtype=torch.float64, device=x.device)
+    floats = x.is_floating_point() or edges.is_floating_point()
+    x, edges = [each.double() if floats else each.long() for each in (x, edges)]
     bins = torch.searchsorted(edges, x, right=True) - 1
     bins = torch.where(x == edges[-1], ctx.bins - 1, bins)
     outside = (bins < 0) | (bins >= ctx.bins) | x.isnan()

@@ -6,6 +6,8 @@ So an operator's name is a digest of its code, which means the same in each proc
 
 from __future__ import annotations
 
+import builtins
+import functools
 import hashlib
 import math
 import operator
@@ -14,6 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
 import numpy as np
 import torch
@@ -41,6 +44,7 @@ _TWINS = {
     torch.add: np.add, torch.mul: np.multiply, torch.maximum: np.maximum,
     torch.minimum: np.minimum, torch.logaddexp: np.logaddexp,
 }  # fmt: skip
+_MAX, _MIN = max, min
 _CONSTANT = (types.ModuleType, types.BuiltinFunctionType, np.ufunc, type)
 
 
@@ -85,8 +89,9 @@ def is_known(name: str) -> bool:
 @torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
 def constant_name(op: Any, vjp: Any, where: str, num_arguments: int = 2) -> str:
     """Return the name of an operator in a call that is compiled."""
-    parsed = _parsed(op, vjp, where, num_arguments)
-    name = _name_of(parsed)
+    with patch.multiple(builtins, max=_MAX, min=_MIN):  # torch.export puts its own ones there
+        parsed = _parsed(op, vjp, where, num_arguments)
+        name = _name_of(parsed)
     if name is None:
         raise TypeError(
             f"{where}: op reads variables, which a compiled graph would keep as they are now; pass "
@@ -97,6 +102,8 @@ def constant_name(op: Any, vjp: Any, where: str, num_arguments: int = 2) -> str:
 
 
 def _parsed(op: Any, vjp: Any, where: str, num_arguments: int) -> Operator:
+    if isinstance(op, functools.partial):  # torch.export's own max and min
+        op = op.keywords.get("real_callable", op)
     fn = _TWINS.get(op, op) if isinstance(op, types.BuiltinFunctionType) else op
     compiled = as_operator(fn, where, num_arguments)
     if vjp is not None and not (
@@ -107,6 +114,7 @@ def _parsed(op: Any, vjp: Any, where: str, num_arguments: int) -> Operator:
             f"and its second argument, got {type(vjp).__name__}"
         )
     known = "logaddexp" if compiled.fn is np.logaddexp else compiled.name
+    known = known if vjp is None else None
     if not is_closed(compiled.fn):  # gradients are computed later
         compiled = Compiled(
             frozen(compiled.fn), identity=compiled.identity, commutative=compiled.commutative
@@ -118,19 +126,34 @@ def _parsed(op: Any, vjp: Any, where: str, num_arguments: int) -> Operator:
 
 def frozen(fn: Any) -> Any:
     """Return a function that reads variables as they are now."""
-    if not isinstance(fn, types.FunctionType) or is_closed(fn):
-        return fn
-    names = {name: frozen(fn.__globals__[name]) for name in _names(fn.__code__)
-             if name in fn.__globals__ and fn.__globals__[name] is not fn}  # fmt: skip
-    cells = tuple([types.CellType(frozen(cell.cell_contents)) for cell in fn.__closure__ or ()])
-    copy = types.FunctionType(fn.__code__, names, fn.__name__, fn.__defaults__, cells)
+    return fn if is_closed(fn) else _copied(fn, lambda value: value, {}, {})
+
+
+def _copied(
+    fn: Any, changed: Callable[[Any], Any], names: dict[str, Any], copies: dict[Any, Any]
+) -> Any:
+    """Return a function that reads `changed` values of variables, as the functions it reads do.
+
+    `names` has other built-in functions by name.
+    """
+    if not isinstance(fn, types.FunctionType):
+        return changed(fn)
+    if fn in copies:
+        return copies[fn]
+    read = {"__builtins__": builtins, **names}
+    cells = tuple([types.CellType() for _ in fn.__closure__ or ()])
+    copies[fn] = copy = types.FunctionType(fn.__code__, read, fn.__name__, fn.__defaults__, cells)
     copy.__kwdefaults__ = fn.__kwdefaults__
+    for name in set(_names(fn.__code__)).intersection(fn.__globals__):
+        read[name] = _copied(fn.__globals__[name], changed, names, copies)
+    for cell, old in zip(cells, fn.__closure__ or (), strict=True):
+        cell.cell_contents = _copied(old.cell_contents, changed, names, copies)
     return copy
 
 
 def _name_of(parsed: Operator) -> str | None:
     """Return the digest of an operator's contents; None if it reads variables."""
-    digest = hashlib.sha256()
+    digest = hashlib.sha256(f"{parsed.fn.identity!r} {parsed.fn.commutative}".encode())
     functions = (parsed.fn.fn, *(parsed.vjp or ()))
     for fn in functions:
         if not is_closed(fn):
@@ -140,15 +163,18 @@ def _name_of(parsed: Operator) -> str | None:
     return f"{getattr(functions[0], '__name__', 'op')}-{digest.hexdigest()[:24]}"
 
 
-def is_closed(fn: Any) -> bool:
+def is_closed(fn: Any, seen: tuple[Any, ...] = ()) -> bool:
     """Return whether a function reads no variables but modules, built-ins and such functions."""
+    fn = getattr(fn, "py_func", fn)  # of a function that numba.njit has decorated
     if not isinstance(fn, types.FunctionType):
         return isinstance(fn, _CONSTANT)
+    if fn in seen:
+        return True
     if fn.__defaults__ or fn.__kwdefaults__:
         return False
     values = [cell.cell_contents for cell in fn.__closure__ or ()]
     values += [fn.__globals__[n] for n in _names(fn.__code__) if n in fn.__globals__]
-    return all(value is fn or is_closed(value) for value in values)
+    return all(is_closed(value, (*seen, fn)) for value in values)
 
 
 def _names(code: types.CodeType) -> Iterator[str]:
@@ -164,8 +190,30 @@ _operators[ADD] = Operator(as_operator(operator.add, "reduce", 2), "add", None, 
 
 # --- Derivatives of an operator, elementwise: functions of the arguments, which are tensors.
 
+
+def _of_all(fn: Any) -> Any:
+    """Return a function of two tensors as one of any number of tensors and numbers."""
+    return lambda *xs: functools.reduce(fn, map(_tensor, xs))
+
+
+def _tensor(x: Any) -> Tensor:
+    return x if isinstance(x, Tensor) else torch.tensor(x, dtype=_NUMBERS.get(type(x)))
+
+
+class _Torch:
+    """PyTorch's functions by the names that NumPy and math have for them, of numbers too."""
+
+    maximum, minimum = staticmethod(_of_all(torch.maximum)), staticmethod(_of_all(torch.minimum))
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(torch, "pow" if name == "power" else name)
+        return (lambda *xs: found(*map(_tensor, xs))) if callable(found) else found
+
+
+_torch = _Torch()
+_NUMBERS = {float: torch.float64, complex: torch.complex128}
 # What an operator's function reads, for tensors.
-_FOR_TENSORS = {np: torch, math: torch, max: torch.maximum, min: torch.minimum}
+_FOR_TENSORS = {np: _torch, math: _torch, max: _torch.maximum, min: _torch.minimum}
 
 
 def partials(parsed: Operator, left: Sequence[Tensor], right: Sequence[Tensor]) -> Any:
@@ -174,7 +222,9 @@ def partials(parsed: Operator, left: Sequence[Tensor], right: Sequence[Tensor]) 
     Each is [i][k], of number i of the result by number k of the argument.
     """
     if parsed.vjp is not None:
-        return tuple(_matrix(d(_element(left), _element(right)), left) for d in parsed.vjp)
+        return tuple(
+            _matrix(d(_element(left), _element(right)), left, parsed.where) for d in parsed.vjp
+        )
     one = torch.ones_like(left[0])
     a, b = left[0], right[0]
     if parsed.known == "add":
@@ -182,7 +232,7 @@ def partials(parsed: Operator, left: Sequence[Tensor], right: Sequence[Tensor]) 
     if parsed.known == "multiply":
         return ((b,),), ((a,),)
     if parsed.known in ("maximum", "minimum"):
-        is_left = (a >= b if parsed.known == "maximum" else a <= b).to(a.dtype)
+        is_left = ((a >= b if parsed.known == "maximum" else a <= b) | a.isnan()).to(a.dtype)
         return ((is_left,),), ((1 - is_left,),)
     if parsed.known == "logaddexp":
         share = torch.where(a == b, one / 2, torch.sigmoid(a - b))  # of equal infinities, too
@@ -194,10 +244,25 @@ def _element(tensors: Sequence[Tensor]) -> Any:
     return tensors[0] if len(tensors) == 1 else tuple(tensors)
 
 
-def _matrix(found: Any, like: Sequence[Tensor]) -> Any:
-    if isinstance(found, (tuple, list)):
-        return [[torch.as_tensor(x).to(like[0]).expand_as(like[0]) for x in row] for row in found]
-    return [[torch.as_tensor(found).to(like[0]).expand_as(like[0])]]
+def dtype_of(tensors: Sequence[Tensor]) -> torch.dtype:
+    """Return the dtype of an element's gradients."""
+    return functools.reduce(torch.promote_types, [x.dtype for x in tensors])
+
+
+def _matrix(found: Any, like: Sequence[Tensor], where: str) -> Any:
+    """Return what a function of `vjp` has returned as rows of tensors."""
+    rows = found if isinstance(found, (tuple, list)) else [[found]]
+    size = len(like)
+    try:
+        matrix = [
+            [torch.as_tensor(x).to(like[0].device, dtype_of(like)).expand_as(like[0]) for x in row]
+            for row in rows
+        ]
+    except (TypeError, RuntimeError) as error:
+        raise TypeError(f"{where}: vjp returns what is no derivative ({error})") from error
+    if len(matrix) != size or any(len(row) != size for row in matrix):
+        raise TypeError(f"{where}: vjp must return {size} rows of {size} for elements of {size}")
+    return matrix
 
 
 def _derived(parsed: Operator, left: Sequence[Tensor], right: Sequence[Tensor]) -> Any:
@@ -206,8 +271,9 @@ def _derived(parsed: Operator, left: Sequence[Tensor], right: Sequence[Tensor]) 
         pairs = [[each.reshape(1).expand(2) for each in side] for side in (left, right)]
         found = _derived(parsed, *pairs)
         return [[[x[:1].reshape_as(left[0]) for x in row] for row in side] for side in found]
-    count = len(left)
-    fn = for_tensors(parsed.fn.fn)
+    count, dtype = len(left), dtype_of(left)
+    left, right = ([x.to(dtype) for x in side] for side in (left, right))
+    fn = _for_tensors(parsed.fn.fn)
 
     def computed(*numbers: Tensor) -> tuple[Tensor, ...]:
         found = fn(_element(numbers[:count]), _element(numbers[count:]))
@@ -229,14 +295,12 @@ def _derived(parsed: Operator, left: Sequence[Tensor], right: Sequence[Tensor]) 
     return [row[:count] for row in rows], [row[count:] for row in rows]
 
 
-def for_tensors(fn: Any) -> Any:
-    """Return a function that computes with tensors what an operator computes with numbers."""
-    if not isinstance(fn, types.FunctionType):
-        return _FOR_TENSORS.get(fn, getattr(torch, getattr(fn, "__name__", ""), fn))
-    names = {**fn.__globals__, "max": torch.maximum, "min": torch.minimum}
-    for name, value in list(names.items()):
-        if value is np or value is math:
-            names[name] = torch
-        elif value is not fn and name in fn.__code__.co_names and is_closed(value):
-            names[name] = for_tensors(value)
-    return types.FunctionType(fn.__code__, names, fn.__name__, fn.__defaults__, fn.__closure__)
+def _for_tensors(value: Any) -> Any:
+    """Return what computes with tensors as `value` does with numbers."""
+    value = getattr(value, "py_func", value)  # of a function that numba.njit has decorated
+    if isinstance(value, types.FunctionType):
+        names = {"max": _torch.maximum, "min": _torch.minimum}
+        return _copied(value, _for_tensors, names, {})
+    if isinstance(value, _CONSTANT):
+        return _FOR_TENSORS.get(value, getattr(_torch, getattr(value, "__name__", ""), value))
+    return value

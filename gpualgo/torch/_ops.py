@@ -25,8 +25,7 @@ def _define(
         op.register_fake(fake)
         if backward is not None:
             op.register_autograd(backward, setup_context=setup)
-        if batch is not None:
-            op.register_vmap(batch)
+        op.register_vmap(batch or _in_turn(op))
         made: Callable[..., Any] = op
         return made
 
@@ -39,6 +38,26 @@ def _detached(argument: Any) -> Any:
     if isinstance(argument, (list, tuple)):
         return [_detached(each) for each in argument]
     return argument
+
+
+def _in_turn(op: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a rule of vmap that calls an op for each element of a batch."""
+
+    def at(x: Any, dim: Any, i: int) -> Any:
+        if isinstance(x, (list, tuple)):
+            return [at(*pair, i) for pair in zip(x, dim, strict=True)]
+        return x if dim is None else x.select(dim, i)
+
+    def stacked(results: Sequence[Any]) -> Any:
+        if isinstance(results[0], Tensor):
+            return torch.stack(list(results)), 0
+        pairs = [stacked(each) for each in zip(*results, strict=True)]
+        kind = type(results[0])
+        return kind([x for x, _ in pairs]), kind([dim for _, dim in pairs])
+
+    return lambda info, dims, *args: stacked(
+        [op(*at(args, dims, i)) for i in range(info.batch_size)]
+    )
 
 
 def _element(tensors: Sequence[Tensor]) -> Any:
@@ -96,9 +115,10 @@ def scan(
 
 def _first(init: list[Tensor]) -> Any:
     """Return initial values as gpualgo takes them: one for all rows if it is one number."""
-    if init and not any(stride for each in init for stride in each.stride()):
+    if init and all(n == 1 or not stride for each in init
+                    for n, stride in zip(each.shape, each.stride(), strict=True)):  # fmt: skip
         init = [each.as_strided((), ()) for each in init]
-        return _element(init if init[0].is_cuda else [each.numpy()[()] for each in init])
+        return _element(init if init[0].is_cuda else [each.item() for each in init])
     return _element([each.contiguous() for each in init]) if init else None
 
 

@@ -184,6 +184,232 @@ def test_captured_values_are_those_of_the_call(device: str) -> None:
         torch.testing.assert_close(gradient, torch.autograd.grad(wanted.sum(), x)[0])
 
 
+def _per_operator(op: Any, **options: Any) -> list[Callable[..., Any]]:
+    """Return calls of each kind that combine all elements of x by an operator."""
+    return [
+        lambda x: gt.reduce(x, None, op, **options),
+        lambda x: gt.inclusive_scan(x, None, op, **options)[-1],
+        lambda x: gt.segmented_reduce(
+            x, torch.tensor([0, len(x)], device=x.device), 1.0, op, **options
+        )[0],
+        lambda x: gt.reduce_by_index(torch.zeros_like(x.real).int(), x, 1, 1.0, op, **options)[0],
+        lambda x: gt.reduce_by_key(torch.zeros_like(x.real).int(), x, None, op, **options)[1][0],
+    ]
+
+
+@pytest.mark.parametrize("op", [operator.mul, operator.add, max, lambda a, b: a * b])
+def test_a_given_vjp_counts_for_known_operators(device: str, op: Any) -> None:
+    vjp = (lambda a, b: torch.zeros_like(a), lambda a, b: 3)
+    for call in _per_operator(op, vjp=vjp):
+        x = of_torch.numbers((4,), device)
+        assert torch.autograd.grad(call(x), x)[0].tolist() == [0, 0, 0, 3]
+
+
+def test_complex_numbers(device: str) -> None:
+    x = torch.complex(of_torch.numbers((4,), device), of_torch.numbers((4,), device, 1)).detach()
+    x.requires_grad_()
+    vjp = (lambda a, b: b, lambda a, b: a)
+    calls = [
+        *_per_operator(operator.mul), *_per_operator(lambda a, b: a * b, vjp=vjp),
+        lambda x: gt.linear_recurrence(x, x * 2, x[0]),
+        lambda x: gt.linear_recurrence(x, x * 2, 1.5, reverse=True),
+        lambda x: gt.inclusive_scan((x, x), None, of_torch.pair)[1],
+        lambda x: gt.inclusive_scan(x.conj(), x[0].conj(), operator.mul).conj(),
+    ]  # fmt: skip
+    for call in calls:
+        assert torch.autograd.gradcheck(call, (x,))
+        assert torch.autograd.gradgradcheck(call, (x,))
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16, torch.int32])
+def test_narrow_indices(device: str, dtype: torch.dtype) -> None:
+    """The gradients' indices are not narrow: there are more elements than the dtype counts."""
+    size = min(torch.iinfo(dtype).max + 1, 300)
+    x = torch.linspace(0.95, 1.05, 2 * size, dtype=torch.float64, device=device)
+    x.requires_grad_()
+    indices = (torch.arange(2 * size, device=device) % size).to(dtype)
+    for op in (operator.add, operator.mul, max):
+        results = [
+            gt.reduce_by_index(each, x, size, 0.5, op) * torch.arange(size, device=device)
+            for each in (indices, indices.long())
+        ]
+        gradients = [torch.autograd.grad(each.sum(), x)[0] for each in results]
+        torch.testing.assert_close(*gradients)
+    offsets = torch.tensor([0, 50, 50, 120], device=device)
+    for function in (gt.segmented_reduce, gt.segmented_inclusive_scan, gt.segmented_exclusive_scan):
+        results = [function(x, each, 1.0, operator.mul) for each in (offsets.to(dtype), offsets)]
+        torch.testing.assert_close(*results)
+        gradients = [torch.autograd.grad(each.sin().sum(), x)[0] for each in results]
+        torch.testing.assert_close(*gradients)
+
+
+def test_segments_of_nothing(device: str) -> None:
+    x = torch.zeros(0, device=device, requires_grad=True)
+    empty, offsets = torch.zeros(0, dtype=torch.int64), torch.tensor([0, 0, 0], device=device)
+    results = [
+        gt.segmented_reduce(x, offsets, 2.0, operator.mul),
+        gt.segmented_inclusive_scan(x, offsets, 2.0, operator.mul),
+        gt.segmented_exclusive_scan(x, offsets, 2.0, operator.mul),
+        gt.reduce_by_index(empty.to(device), x, 2, 2.0, operator.mul),
+    ]
+    assert [each.tolist() for each in results] == [[2, 2], [], [], [2, 2]]
+    for each in results:
+        assert torch.autograd.grad(each.sum(), x)[0].shape == (0,)
+
+
+def test_keys_that_are_nan_are_one_run(device: str) -> None:
+    keys = torch.tensor([torch.nan, torch.nan, 0.0, -0.0, 1.0], device=device)
+    for op in (operator.add, operator.mul):
+        x = torch.ones(5, device=device, requires_grad=True)
+        found = gt.reduce_by_key(keys, x, None, op)[1]
+        (found * torch.arange(1, 6, device=device)).sum().backward()
+        assert x.grad is not None
+        assert x.grad.tolist() == [1, 1, 2, 2, 3]
+
+
+def test_one_row(device: str) -> None:
+    """One row may have an initial value of its own, of any dtype that has tensors."""
+    for dtype in (torch.float32, torch.bfloat16):
+        for rows in (1, 2):
+            x = torch.full((rows, 3), 2.0, dtype=dtype, device=device)
+            for init in (x[:, 0], x[0, 0], 2.0):
+                assert gt.inclusive_scan(x, init).tolist() == [[4, 6, 8]] * rows
+                assert gt.reduce(x, init, operator.mul).tolist() == [16] * rows
+
+
+def test_numbers_of_several_dtypes(device: str) -> None:
+    """Integers of tuples have no gradient; the others keep their dtypes."""
+    x = torch.tensor([1.0, 3.0, 2.0, 3.0], device=device, requires_grad=True)
+    order = torch.arange(4, device=device)
+
+    def is_left(a: Any, b: Any) -> Any:
+        return ((a[0] >= b[0]).float(), 0), (0, 0)
+
+    def is_right(a: Any, b: Any) -> Any:
+        return ((a[0] < b[0]).float(), 0), (0, 0)
+
+    found, at = gt.reduce(
+        (x, order), None, lambda a, b: a if a[0] >= b[0] else b, vjp=(is_left, is_right)
+    )
+    assert (found.item(), at.item()) == (3, 1)
+    assert torch.autograd.grad(found, x)[0].tolist() == [0, 1, 0, 0]
+    add = lambda a, b: (a[0] + b[0], a[1] + b[1])  # noqa: E731
+    count, total = gt.inclusive_scan((order, x), None, add)
+    assert torch.autograd.grad((total / (count + 1)).sum(), x)[0].tolist()[3] == pytest.approx(
+        1 / 7
+    )
+    wide = of_torch.numbers((4,), device)
+    assert torch.autograd.grad(gt.reduce((x, wide), None, add)[1], wide)[0].tolist() == [1] * 4
+
+
+def max_of_module(a: Any, b: Any) -> Any:
+    return max(a, b) + 0 * a
+
+
+def odd(a: Any, b: Any, n: Any) -> Any:
+    return a * b if n <= 0 else even(a, b, n - 1)
+
+
+def even(a: Any, b: Any, n: Any) -> Any:
+    return a * b if n <= 0 else odd(a, b, n - 1)
+
+
+def scaled_root(a: Any, b: Any) -> Any:
+    return np.sqrt(a * b * a * b) * FACTOR
+
+
+def _with_variables() -> dict[str, Callable[..., Any]]:
+    import math as m
+
+    jitted = pytest.importorskip("numba").njit(lambda a, b: a * b + a + b)
+    root, names = m.sqrt, {"max": lambda a, b: a * b, "__builtins__": __builtins__}
+    own_max = type(max_of_module)(max_of_module.__code__, names)
+    return {
+        "module in a cell": lambda a, b: m.sqrt(a * b * a * b),
+        "function in a cell": lambda a, b: root(a * b * a * b) + m.sqrt(2.0),
+        "helper that reads a number": lambda a, b: scaled_root(a, b),
+        "functions of each other": lambda a, b: odd(a, b, 2),
+        "numba": jitted,
+        "helper of numba": lambda a, b: jitted(a, b),
+        "max of numbers": lambda a, b: min(max(a * b, 0.1, b * 0), 9.0),
+        "np.maximum of numbers": lambda a, b: np.maximum(np.power(a * b, 1.0), 0.1),
+        "own max": own_max,
+    }
+
+
+@pytest.mark.parametrize("name", _with_variables())
+def test_derivatives_of_functions_that_read_others(backend: Backend, name: str) -> None:
+    if backend.name != "cpu" and "each other" in name:
+        pytest.skip("recursion is for the CPU")
+    op = _with_variables()[name]
+    x = of_torch.numbers((4,), "cpu" if backend.name == "cpu" else "cuda")
+    assert torch.autograd.gradcheck(lambda x: gt.inclusive_scan(x, None, op), (x,))
+
+
+def test_an_identity_is_part_of_an_operator(device: str) -> None:
+    torch._dynamo.reset()
+    offsets, x = torch.tensor([0, 0, 2], device=device), torch.ones(2, device=device)
+    one, two = (ga.Operator(lambda a, b: a * b, identity=i) for i in (1.0, 2.0))
+    compiled = torch.compile(
+        lambda x: gt.segmented_reduce(x, offsets, None, one), fullgraph=True, backend="aot_eager"
+    )
+    for _ in range(2):
+        assert compiled(x).tolist() == [1, 1]
+        assert gt.segmented_reduce(x, offsets, None, two).tolist() == [2, 1]
+
+
+def test_weights_have_the_gradients_of_their_bins(device: str) -> None:
+    """The gradient finds the bins that the histogram counted in, on edges too."""
+    rng = np.random.default_rng(3)
+    for dtype in (torch.float32, torch.float16, torch.int32, torch.bool):
+        for number in range(20):
+            low, high = sorted(rng.normal(0, 30, 2).tolist())
+            count = 1 + number % 7
+            inner = torch.linspace(low, high, count + 1, dtype=torch.float64)
+            x = torch.cat([inner, torch.tensor(rng.normal(0, 30, 9))]).to(device, dtype)
+            whole = torch.tensor([-20, -3, 4, 4, 20], device=device)
+            for bins, limits in ((count, (low, high)), (whole, None), (whole / 3, None)):
+                weights = of_torch.numbers((len(x),), device)
+                result = gt.histogram(x, bins, limits, weights=weights)
+                factors = of_torch.numbers(tuple(result.shape), device, 1).detach()
+                (found,) = torch.autograd.grad((result * factors).sum(), weights)
+                each = [gt.histogram(sample[None], bins, limits) for sample in x]
+                torch.testing.assert_close(found, torch.stack(each).double() @ factors)
+
+
+def test_graphs_are_of_any_length(device: str) -> None:
+    """No call, and no gradient, makes a graph for one length."""
+    for name in ("segments", "indices", "keys", "selection", "recurrence"):
+        torch._dynamo.reset()
+        counter = torch._dynamo.testing.CompileCounterWithBackend("aot_eager")
+        call = {**COMPILED, "indices": lambda x: gt.reduce_by_index(
+            (x > 0.8).int(), x, 2, 1.0, operator.mul
+        )}[name]  # fmt: skip
+        function = torch.compile(call, fullgraph=True, backend=counter, dynamic=True)
+        for n in (5, 6, 7, 9):
+            function(of_torch.numbers((n,), device)).sum().backward()
+        assert counter.frame_count == 1, name
+
+
+def test_batches_of_segments(device: str) -> None:
+    x = of_torch.numbers((5, 3), device)
+    offsets, keys = (torch.tensor(v, device=device) for v in ([0, 2, 5], [4, 4, 7, 7, 9]))
+    calls: list[Callable[..., Any]] = [
+        lambda c: gt.segmented_reduce(c, offsets, 0.0, max),
+        lambda c: gt.segmented_inclusive_scan(c, offsets, None, operator.mul),
+        lambda c: gt.reduce_by_index(keys, c, 10, 0.0),
+        lambda c: gt.reduce_by_key(keys, c)[1],
+        lambda c: gt.select(c, lambda a: a > 0.7)[0],
+        lambda c: gt.histogram(keys, 3, (0, 10), weights=c),
+    ]
+    for call in calls:
+        found = torch.vmap(call, in_dims=1, out_dims=1)(x)
+        expected = torch.stack([call(column) for column in x.T], 1)
+        torch.testing.assert_close(found, expected)
+        gradients = [torch.autograd.grad(y.sin().sum(), x)[0] for y in (found, expected)]
+        torch.testing.assert_close(*gradients)
+
+
 def test_batches(device: str) -> None:
     x = of_torch.numbers((3, 5), device).detach()
     vmap = torch.vmap
@@ -231,7 +457,8 @@ def test_ops_are_well_defined(device: str) -> None:
 def test_exported(device: str) -> None:
     class Scan(torch.nn.Module):
         def forward(self, x: torch.Tensor) -> Any:
-            return gt.inclusive_scan(x, None, lambda a, b: a * b + a + b)
+            own = gt.inclusive_scan(x, None, lambda a, b: max(a * b, a) + a + b)
+            return own + gt.reduce(x, None, max)  # torch.export has a max of its own
 
     x = of_torch.numbers((4,), device).detach()
     program = torch.export.export(Scan(), (x,))
@@ -260,6 +487,21 @@ def test_a_graph_of_another_process_names_what_it_needs() -> None:
         (lambda x: gt.reduce(x, dim=2), IndexError, "dim 2 is out of range for 1 dimensions"),
         (lambda x: gt.reduce(x, x.int()[0]), TypeError, "init has dtype torch.int32, x torch.f"),
         (lambda x: gt.reduce(x, (1.0, 2.0)), ValueError, "init has 2 numbers, and x has 1"),
+        (lambda x: gt.reduce(x[None], x), ValueError, r"init has shape \(4,\), the result"),
+        (lambda x: gt.reduce(x.int(), 0.5), TypeError, "init has dtype torch.float32, x torch.i"),
+        (lambda x: gt.segmented_reduce(x, x.int(), x[0]), TypeError, "init is a Tensor, but must"),
+        (lambda x: gt.reduce_by_index(x.int(), x, 2, x[0]), TypeError, "init is a Tensor, but"),
+        (lambda x: gt.segmented_reduce(x, x.int()[:0]), TypeError, "offsets must be a tensor of"),
+        (lambda x: gt.segmented_reduce(x, [0, 4]), TypeError, "offsets must be a tensor of one"),
+        (lambda x: torch.func.jvp(gt.reduce, (x,), (x,)), TypeError, "forward-mode gradients"),
+        (
+            lambda x: gt.reduce(x, vjp=(lambda a, b: a[:0], lambda a, b: a)).backward(),
+            TypeError, "vjp returns what is no derivative",
+        ),
+        (
+            lambda x: gt.reduce(x, vjp=(lambda a, b: ((a, a),), lambda a, b: a)).backward(),
+            TypeError, "vjp must return 1 rows of 1",
+        ),
         (lambda x: gt.reduce(x, vjp=1), TypeError, "vjp must be a tuple of two functions"),
         (lambda x: gt.segmented_reduce(x[None], x.int()), ValueError, "must have one dimension"),
         (lambda x: gt.top_k(x, 9), ValueError, "k is 9, and the dimension has 4 elements"),
