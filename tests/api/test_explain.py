@@ -229,5 +229,6 @@ def test_refuses_what_the_call_refuses(
 def test_what_makes_several_calls_is_told() -> None:
     with pytest.raises(TypeError, match="explain: unique decides from its arguments"):
         ga.explain(ga.unique, np.arange(3))
-    with pytest.raises(TypeError, match="must be an algorithm of gpualgo, got sum"):
-        ga.explain(np.sum, np.arange(3))
+    for tool in (ga.explain, ga.temp_storage_bytes, ga.prepare):
+        with pytest.raises(TypeError, match="function must be an algorithm of gpualgo, got sorted"):
+            tool(sorted, [1])

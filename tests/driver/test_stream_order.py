@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -105,34 +104,6 @@ def test_work_runs_at_home_without_waiting(cuda: Backend, gate: Gate) -> None:
     assert_same(doubled.copy_to_host(), np.full(N, 2))
 
 
-def test_a_given_stream_waits_for_home(cuda: Backend, gate: Gate) -> None:
-    home, other = new_stream(cuda), new_stream(cuda)
-    x = cuda.xp.zeros(N, cuda.xp.int64)
-    array = OnStream(x, home)
-    out = ga.transform(lambda a: a, OnStream(cuda.xp.zeros(N, cuda.xp.int64), None))
-
-    def run() -> list[Any]:
-        with home:
-            x[...] = 1
-        return [
-            ga.reduce(array, stream=other),
-            ga.inclusive_scan(array, stream=other)[-1],
-            ga.reduce(ga.radix_sort(array, stream=other)),
-            ga.histogram(array, 2, (0, 2), stream=other)[1],
-            ga.reduce(ga.transform(lambda a: a, array, stream=other)),
-            ga.reduce(ga.transform(lambda a: a, array, out=out, stream=other), stream=other),
-        ]
-
-    cuda.xp.cuda.Device().synchronize()
-    run()
-    cuda.xp.cuda.Device().synchronize()
-    x[...] = 0
-    with gate.hold(home):
-        results = run()
-        assert gate.holds(other)
-    assert [int(result.copy_to_host()) for result in results] == [N] * len(results)
-
-
 def test_streams_at_home_are_joined(cuda: Backend, gate: Gate) -> None:
     home, other = new_stream(cuda), new_stream(cuda)
     x, y = cuda.xp.zeros(N, cuda.xp.int64), cuda.xp.ones(N, cuda.xp.int64)
@@ -155,35 +126,6 @@ def test_streams_at_home_are_joined(cuda: Backend, gate: Gate) -> None:
     assert int(total.copy_to_host()) == N * (100 * 2 + 1)
     assert int(scanned[0].copy_to_host()) == 20
     cuda.xp.cuda.Device().synchronize()  # before y goes, which is in the order of another stream
-
-
-def test_an_output_at_another_home(cuda: Backend, gate: Gate) -> None:
-    """It is written after what is queued at its home, and read there after it was written."""
-    home, other = new_stream(cuda), new_stream(cuda)
-    x, y = cuda.xp.ones(N, cuda.xp.int64), cuda.xp.zeros(N, cuda.xp.int64)
-    plain, out = OnStream(x, other), OnStream(y, home)
-    cuda.xp.cuda.Device().synchronize()
-    calls: dict[Callable[[], Any], Any] = {
-        lambda: ga.transform(lambda a: a, plain, out=out): 1,
-        lambda: ga.inclusive_scan(plain, out=out): np.arange(1, N + 1),
-        lambda: ga.radix_sort(plain, out=out): 1,
-    }
-    for call, want in calls.items():
-
-        def run(call: Callable[[], Any] = call) -> Any:
-            with home:
-                y[...] = 7
-            assert call() is out
-            with home:
-                return y.copy()
-
-        run()
-        cuda.xp.cuda.Device().synchronize()
-        with gate.hold(home):
-            copied = run()
-            assert gate.holds(other)
-        cuda.xp.cuda.Device().synchronize()
-        assert (cuda.to_host(copied) == want).all()
 
 
 def test_dlpack_producers_are_waited_for(cuda: Backend, gate: Gate) -> None:
