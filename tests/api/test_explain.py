@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 from typing import Any
 
 import fake_driver
@@ -26,13 +27,13 @@ SORTED_BY_DATA = ("segmented_sort",)  # elements may decide for pairs
 def _asked(monkeypatch: pytest.MonkeyPatch) -> set[Any]:
     """Return the first part of the keys of the CPU's kernels that are asked for from now on."""
     found: set[Any] = set()
-    memory_key = kernels._memory_key
+    made = kernels._kernels.made
 
-    def noted(key: Any, applied: Any) -> Any:
-        found.add(key[0])
-        return memory_key(key, applied)
+    def noted(key: Any, make: Any) -> Any:
+        found.add(key[0] if isinstance(key[0], str) else key[0][0])
+        return made(key, make)
 
-    monkeypatch.setattr(kernels, "_memory_key", noted)
+    monkeypatch.setattr(kernels, "_kernels", SimpleNamespace(made=noted))
     return found
 
 
