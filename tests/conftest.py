@@ -46,6 +46,10 @@ def backends_present() -> dict[str, str]:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--backend", choices=["cpu", "cuda", EMULATED], help="test this backend alone")
+    parser.addoption(
+        "--without-pool", action="store_true",
+        help="allocate each array of CuPy's by itself, so that compute-sanitizer knows its ends",
+    )  # fmt: skip
     plugin.add_options(parser)
     sampling.add_options(parser)
     parser.addoption(
@@ -159,6 +163,8 @@ def gate(cuda: Backend) -> Iterator[Gate]:
 
 def _backend(name: str, config: pytest.Config) -> Backend:
     library = importlib.import_module(_chosen(config)[name])
+    if name == "cuda" and config.getoption("--without-pool"):
+        library.cuda.set_allocator(None)
     return Backend("cuda" if name == EMULATED else name, library)
 
 

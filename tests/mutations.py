@@ -15,8 +15,9 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 TABLE = Path(__file__).with_name("mutations.txt")
@@ -24,14 +25,12 @@ PATIENCE = 900  # seconds; what takes longer hangs, and is caught
 FAILED = (1, 2)  # pytest's exit status: a test failed, or none could be loaded
 
 
-class Mutation(NamedTuple):
-    """One change."""
+@dataclass(frozen=True)
+class Change:
+    """One change of a file that makes it wrong."""
 
     name: str
-    kind: str  # what is wrong then
-    file: str  # below gpualgo/
-    tests: str  # arguments of pytest
-    backend: str
+    file: str
     old: str
     new: str
 
@@ -42,23 +41,39 @@ class Mutation(NamedTuple):
         return text.replace(self.old, self.new)
 
 
+@dataclass(frozen=True)
+class Mutation(Change):
+    """A change of a file below gpualgo/."""
+
+    kind: str  # what is wrong then
+    tests: str  # arguments of pytest
+    backend: str = "cpu"
+
+
+def changes(table: Path) -> Iterator[dict[str, str]]:
+    """Yield the facts of a table's changes.
+
+    ``# FILE`` holds for all below it. A change is ``## NAME``, lines ``key: value``, and a piece
+    of the file as a diff: lines after ``-`` go, those after ``+`` come, those after a space stay.
+    """
+    file = {}
+    for part in table.read_text(encoding="utf-8").split("\n\n"):
+        lines = part.rstrip("\n").split("\n")
+        mark, _, name = lines[0].partition(" ")
+        if mark == "#":
+            file = {"file": name}
+        elif mark == "##":
+            facts = dict(line.split(": ", 1) for line in lines[1:] if line[:1] not in " -+")
+            old, new = (
+                "\n".join(line[1:] for line in lines[1:] if line[:1] in kept)
+                for kept in (" -", " +")
+            )
+            yield {**file, "name": name, **facts, "old": old, "new": new}
+
+
 def mutations() -> list[Mutation]:
     """Return all of the table."""
-    _, *parts = TABLE.read_text(encoding="utf-8").split("\n## ")
-    return [_read(*part.rstrip("\n").split("\n")) for part in parts]
-
-
-def _read(name: str, *lines: str) -> Mutation:
-    facts = {"backend": "cpu"}
-    texts: dict[str, list[str]] = {"-": [], "+": []}
-    for line in lines:
-        if line[:1] in texts:
-            texts[line[0]].append(line[1:])
-        else:
-            key, _, value = line.partition(": ")
-            facts[key] = value
-    old, new = map("\n".join, texts.values())
-    return Mutation(name, **facts, old=old, new=new)
+    return [Mutation(**facts) for facts in changes(TABLE)]
 
 
 def copy_to(folder: Path) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import leaves
 import numpy as np
 from support import Array, Backend, assert_same, summable
 
@@ -29,8 +30,8 @@ class Kind:
 
     def random(self, shape: Any, seed: int = 0) -> Leaves:
         """Return leaves of a shape; what is multiplied is odd, so that none is forgotten."""
-        leaves = records.field_dtypes(self.dtype)
-        first, *others = (summable(shape, leaf, seed + i) for i, leaf in enumerate(leaves))
+        dtypes = records.field_dtypes(self.dtype)
+        first, *others = (summable(shape, dtype, seed + i) for i, dtype in enumerate(dtypes))
         return (first | 1 if first.dtype.kind in "iu" else first, *others)
 
     def start(self) -> Host:
@@ -41,18 +42,9 @@ class Kind:
     def acc_leaves(self) -> tuple[np.dtype[Any], ...]:
         return records.field_dtypes(self.acc)
 
-    def converted(self, leaves: Sequence[Host]) -> Leaves:
-        """Return what is accumulated."""
-        return tuple(x.astype(to) for x, to in zip(leaves, self.acc_leaves, strict=True))
-
-
-def record_of(names: str) -> np.dtype[Any]:
-    fields = [np.dtype(name) for name in names.split()]
-    return records.record([str(i) for i in range(len(fields))], fields)
-
 
 def kind(fn: Callable[[Any, Any], Any], names: str, acc: str = "") -> Kind:
-    return Kind(record_of(names), fn, record_of(acc or names))
+    return Kind(leaves.record(*names.split()), fn, leaves.record(*(acc or names).split()))
 
 
 def _sums(a: Any, b: Any) -> Any:
@@ -77,49 +69,17 @@ KINDS = {
 }
 
 
-def folded(kind: Kind, leaves: Leaves, axes: tuple[int, ...], init: Host | None) -> Leaves:
-    """Fold along axes in C order, by halving."""
-    kept = [i for i in range(leaves[0].ndim) if i not in axes]
-    rows = tuple(
-        x.transpose(*kept, *axes).reshape(*(x.shape[i] for i in kept), -1)
-        for x in kind.converted(leaves)
-    )
-    while (length := rows[0].shape[-1]) > 1:
-        pairs = length // 2 * 2
-        left, right = (tuple(x[..., i:pairs:2] for x in rows) for i in range(2))
-        halved = kind.converted(kind.fn(left, right))
-        rows = tuple(
-            np.concatenate([x, y[..., pairs:]], -1) for x, y in zip(halved, rows, strict=True)
-        )
-    result = tuple(x[..., 0] for x in rows)
-    if init is None:
-        return result
-    start = tuple(np.full(x.shape, init[str(i)]) for i, x in enumerate(result))
-    return kind.converted(kind.fn(start, result))
+def folded(kind: Kind, x: Leaves, axes: tuple[int, ...], init: Host | None) -> Leaves:
+    """Fold along axes in C order."""
+    result = leaves.fold(kind.fn, list(x), kind.acc, axes)
+    if init is not None:
+        start = [np.full(y.shape, init[str(i)]) for i, y in enumerate(result)]
+        result = leaves.applied(kind.fn, start, result, kind.acc)
+    return tuple(result)
 
 
-def scanned(
-    kind: Kind, x: Leaves, axis: int | None, init: Host | None, *, exclusive: bool, reverse: bool
-) -> Leaves:
-    """Scan by doubling."""
-    leaves = kind.converted(x)
-    if axis is None:
-        leaves, axis = tuple(leaf.reshape(-1) for leaf in leaves), 0
-    lines = [np.moveaxis(leaf, axis, 0)[:: -1 if reverse else 1].copy() for leaf in leaves]
-    if init is not None:
-        firsts = [np.full_like(leaf[:1], init[str(i)]) for i, leaf in enumerate(lines)]
-        lines = [np.concatenate(pair) for pair in zip(firsts, lines, strict=True)]
-    step = 1
-    while step < len(lines[0]):
-        left, right = (
-            tuple(leaf[part] for leaf in lines) for part in (np.s_[:-step], np.s_[step:])
-        )
-        for leaf, done in zip(lines, kind.converted(kind.fn(left, right)), strict=True):
-            leaf[step:] = done
-        step *= 2
-    if init is not None:
-        lines = [leaf[:-1] if exclusive else leaf[1:] for leaf in lines]
-    return tuple(np.moveaxis(leaf[:: -1 if reverse else 1], 0, axis) for leaf in lines)
+def scanned(kind: Kind, x: Leaves, axis: int | None, init: Host | None, **options: bool) -> Leaves:
+    return tuple(leaves.scanned(kind.fn, list(x), kind.acc, axis, init, **options))
 
 
 def views_of(arrays: Sequence[Array]) -> list[View]:

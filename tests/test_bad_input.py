@@ -200,13 +200,9 @@ def test_operators_that_capture_what_kernels_cannot_hold(backend: Backend) -> No
         ga.transform(lambda a: table[a], _x(backend, "int32"))
 
 
-@pytest.mark.parametrize("axis", [2, -3, (0, 2), 2**40])
-def test_axis_out_of_range(backend: Backend, axis: Any) -> None:
-    x, out = _x(backend, shape=(2, 3)), _x(backend, shape=(3,))
-    with refused(backend, np.exceptions.AxisError, "axis.*out of bounds", out):
-        ga.reduce(x, axis=axis, out=out)
+def test_an_axis_of_an_array_that_has_none(backend: Backend) -> None:
     with refused(backend, np.exceptions.AxisError, "axis.*out of bounds"):
-        ga.reduce(x[0, :1].reshape(()), axis=0)
+        ga.reduce(_x(backend, shape=()), axis=0)
 
 
 @pytest.mark.parametrize(

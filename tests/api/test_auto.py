@@ -1,11 +1,16 @@
-"""The default device "auto": which device takes host arrays, by a table and by nothing else."""
+"""The default device "auto": which device takes host arrays, by a table and by nothing else.
+
+On fake GPUs, whose page-locked arrays are said to be so; and on a real one.
+"""
 
 from __future__ import annotations
 
 import math
+import operator
 import os
 import time
-from collections.abc import Iterator
+from collections import namedtuple
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import fake_driver
@@ -13,8 +18,7 @@ import numpy as np
 import pytest
 from contract.case import Case
 from contract.cases import CASES
-from fake_driver import FakeDriver
-from placing import N, fakes, locked, long, where
+from fake_driver import FakeArray, FakeDriver
 from support import REPOSITORY, Backend, count_gpus, run_python
 
 import gpualgo as ga
@@ -23,11 +27,33 @@ from gpualgo._api import explain
 from gpualgo._api.explain import describe
 from gpualgo._pipeline import auto
 
+N = 1 << 16  # keys from which on sorts go to the GPU
+
 
 @pytest.fixture
 def fake(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeDriver]:
-    with fakes(monkeypatch) as made:
+    """Two fake GPUs with 128 GiB each, and "auto" as the default device."""
+    made = fake_driver.install(monkeypatch)
+    fake_driver.stub_kernels(monkeypatch)
+    fake_driver.register_arrays(monkeypatch)
+    with ga.default_device("auto"):
         yield made
+
+
+def locked(fake: FakeDriver, x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return a copy that counts as page-locked."""
+    copy = x.copy()
+    fake.page_locked[copy.ctypes.data] = copy.nbytes
+    return copy
+
+
+def where(function: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
+    return ga.explain(function, *args, **kwargs).device
+
+
+def long(n: int, dtype: Any = np.float32) -> np.ndarray[Any, Any]:
+    """Return an array of any length that takes no memory."""
+    return np.broadcast_to(np.zeros(1, dtype), (n,))
 
 
 # --- the name -----------------------------------------------------------------------------------
@@ -221,3 +247,270 @@ def test_new_processes_choose_and_add_alike() -> None:
     assert done[0].returncode == 0, done[0].stderr
     assert done[0].stdout == done[1].stdout
     assert done[0].stdout.count("on cuda:0") == 4
+
+
+# --- page-locked arrays -------------------------------------------------------------------------
+
+
+def test_arrays_of_one_layout_do_not_share_a_choice(fake: FakeDriver) -> None:
+    x = np.arange(100.0)
+    y, z = locked(fake, x), np.arange(100.0)
+    for _ in range(3):
+        assert [where(ga.reduce, a) for a in (x, y, z)] == ["cpu", "cuda:0", "cpu"]
+        assert [where(ga.reduce, a[10:60]) for a in (x, y, z)] == ["cpu", "cuda:0", "cpu"]
+        assert where(ga.transform, np.add, y, y[::-1]) == "cuda:0"
+        assert where(ga.transform, np.add, y, x) == where(ga.transform, np.add, x, y) == "cpu"
+    assert ga.reduce(x) == 4950
+    assert not fake.named("cuLaunchKernel", "cuLaunchKernelEx")
+
+
+def test_what_is_known_of_an_array_goes_with_it(fake: FakeDriver) -> None:
+    x = locked(fake, np.arange(100.0))
+    key = id(x)
+    assert where(ga.reduce, x) == "cuda:0"
+    assert key in auto._is_locked_by_id
+    del x
+    assert key not in auto._is_locked_by_id
+
+
+def test_an_array_stays_what_it_was_at_first(fake: FakeDriver) -> None:
+    x = np.arange(100.0)
+    assert where(ga.reduce, x) == "cpu"
+    fake.page_locked[x.ctypes.data] = x.nbytes  # registered, later
+    assert where(ga.reduce, x) == "cpu"
+    y = np.frombuffer(x.data, np.float64)  # another array over it
+    assert where(ga.reduce, y) == "cuda:0"
+
+
+def test_no_context_is_made_to_ask(fake: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fake, "cuDevicePrimaryCtxGetState", lambda n: (0, 0, 0), raising=False)
+    monkeypatch.setattr(fake, "cuDevicePrimaryCtxRetain", None, raising=False)
+    assert ga.reduce(np.arange(10)) == 45
+
+
+def test_outputs_do_not_decide(fake: FakeDriver) -> None:
+    x = np.arange(100.0)
+    y = locked(fake, x)
+    for out in (np.empty(100), locked(fake, x)):
+        assert where(ga.inclusive_scan, x, out=out) == "cpu"
+        assert where(ga.inclusive_scan, y, out=out) == "cuda:0"
+    out = locked(fake, x)
+    assert ga.inclusive_scan(x, out=out) is out
+    assert out[-1] == 4950
+
+
+def test_numbers_and_empty_arrays_go_with_others(fake: FakeDriver) -> None:
+    x, number = locked(fake, np.arange(100.0)), np.array(2.0)
+    assert where(ga.transform, np.multiply, x, 2.0) == "cuda:0"
+    assert where(ga.transform, np.multiply, x, number) == "cuda:0"
+    of_others = np.arange(5.0)[1:2].reshape(())
+    assert where(ga.transform, np.multiply, x, of_others) == "cuda:0"
+    assert where(ga.transform, np.multiply, of_others, of_others) == "cpu"
+    assert where(ga.reduce, (x, 2.0), None, lambda a, b: a) == "cuda:0"
+    assert where(ga.transform, np.multiply, number, number) == where(ga.reduce, number) == "cpu"
+    assert where(ga.reduce, locked(fake, number)) == "cuda:0"
+    assert where(ga.reduce, np.empty(0)) == where(ga.radix_sort, np.empty((0, 5))) == "cpu"
+    assert ga.reduce(np.empty(0)) == 0
+    for init in (1.0, np.float32(1), np.array(1.0)):  # no input
+        assert where(ga.reduce, x, init) == "cuda:0"
+        assert where(ga.reduce, x.copy(), init) == "cpu"
+
+
+# --- other arguments ----------------------------------------------------------------------------
+
+
+def test_lazy_arrays(fake: FakeDriver) -> None:
+    x = np.arange(1000.0)
+    y = locked(fake, x)
+    assert where(ga.reduce, ga.lazy.asarray(x) * 2) == "cpu"
+    assert where(ga.reduce, ga.lazy.asarray(y) * 2) == "cuda:0"
+    assert where(ga.reduce, ga.lazy.asarray(y) * 2 + ga.lazy.arange(1000)) == "cuda:0"
+    assert where(ga.reduce, ga.lazy.asarray(y) + x) == "cpu"
+    for made in (ga.lazy.arange, lambda n, **k: ga.lazy.random(n, seed=1, **k)):
+        assert where(ga.reduce, made(10**9)) == where(ga.radix_sort, made(N - 1)) == "cpu"
+        assert where(ga.radix_sort, made(N)) == where(ga.argsort, made(N)) == "cuda:0"
+        assert where(ga.reduce, made(10, device="cuda:1")) == "cuda:1"
+        cpu = ga.explain(ga.reduce, made(10, device="cpu"))
+        assert (cpu.device, cpu.why) == ("cpu", "an input was made with device='cpu'")
+    assert where(ga.radix_sort, ga.lazy.arange(N), long(N, "int8")) == "cuda:0"
+
+
+def test_structured_arrays(fake: FakeDriver) -> None:
+    def records(n: int) -> np.ndarray[Any, Any]:
+        return np.zeros(n, [("a", "i2"), ("b", "f4")])
+
+    assert where(ga.argsort, records(1 << 13)) == "cuda:0"
+    assert where(ga.argsort, records((1 << 13) - 1)) == "cpu"
+    assert where(ga.transform, lambda r: r.a, records(N)) == "cpu"
+    assert where(ga.argsort, locked(fake, records(9))) == "cuda:0"
+
+
+def test_tuples(fake: FakeDriver) -> None:
+    point = namedtuple("point", "x y")
+    x = np.arange(10.0)
+    y = locked(fake, x)
+    op = lambda a, b: point(a.x + b.x, a.y)  # noqa: E731
+    assert where(ga.reduce, point(x, y), None, op) == "cpu"
+    assert where(ga.reduce, point(y, y), None, op) == "cuda:0"
+    assert where(ga.histogram, (y, y), 3, ((0, 9), (0, 9))) == "cuda:0"
+    assert where(ga.histogram, (y, x), 3, ((0, 9), (0, 9))) == "cpu"
+
+
+def test_device_arrays_are_where_they_are(fake: FakeDriver) -> None:
+    x = FakeArray((1000,), np.float32, 1)
+    found = ga.explain(ga.radix_sort, x)
+    assert (found.device, found.why) == ("cuda:1", "the arrays are on this device")
+    assert found.temp_storage_bytes == ga.temp_storage_bytes(ga.radix_sort, x)
+    assert found.launches
+    assert not fake.named("cuLaunchKernel", "cuLaunchKernelEx")
+    with pytest.raises(TypeError, match=r"copied to a GPU"):
+        ga.temp_storage_bytes(ga.radix_sort, long(N))
+
+
+def test_a_stream_is_a_gpus(fake: FakeDriver) -> None:
+    x = np.arange(10.0)
+    found = ga.explain(ga.reduce, x, stream=5)
+    assert (found.device, found.why) == ("cuda:0", "stream= is given, which only GPUs have")
+    with ga.default_device("cpu"), pytest.raises(ValueError, match="stream"):
+        ga.reduce(x, stream=5)
+
+
+def test_plans_stay_where_they_were_prepared(fake: FakeDriver) -> None:
+    factor = 2
+    x = np.arange(10)
+    y = locked(fake, x)
+    here = ga.prepare(ga.transform, lambda a: a * factor, x)
+    there = ga.prepare(ga.transform, lambda a: a * factor, y)
+    lazy = ga.prepare(ga.reduce, ga.lazy.asarray(x) * 2)
+    counted = ga.prepare(ga.histogram, x, 2)
+    factor = 3
+    with ga.default_device("cuda:1"):
+        assert here(x)[-1] == here(y)[-1] == 27
+        assert lazy(ga.lazy.asarray(x) * 2) == lazy(ga.lazy.asarray(y) * 2) == 90
+        assert counted(y).tolist() == [5, 5]
+    assert here(y)[-1] == 27
+    assert (here.temp_storage_bytes, there.temp_storage_bytes) == (0, 0)
+    assert not fake.named("cuLaunchKernel", "cuLaunchKernelEx")
+    there(y, out=locked(fake, x))
+    assert len(fake.named("cuLaunchKernel", "cuLaunchKernelEx")) == 1
+    assert ga.explain(ga.transform, lambda a: a * factor, x).device == "cpu"
+
+
+def test_a_forked_child_has_the_cpu(fake: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    x = np.arange(float(N))
+    assert where(ga.radix_sort, x) == "cuda:0"
+    monkeypatch.setattr(auto, "_is_lost", True)
+    found = ga.explain(ga.radix_sort, x)
+    assert (found.device, found.why) == (
+        "cpu", "the GPU of the parent cannot be used in a forked process",
+    )  # fmt: skip
+    assert ga.radix_sort(x[::-1])[0] == 0
+
+
+# --- on a GPU ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def placed(cuda: Backend, monkeypatch: pytest.MonkeyPatch) -> Iterator[Backend]:
+    """A GPU, "auto", and a table of which short sorts go there."""
+    rows = {name: row._replace(least_keys=row.least_keys and 1000)
+            for name, row in auto._rows.items()}  # fmt: skip
+    monkeypatch.setattr(auto, "_rows", rows)
+    with ga.default_device("auto"):
+        yield cuda
+
+
+def pinned(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    made = ga.empty_pinned(x.shape, x.dtype)
+    made[...] = x
+    return made
+
+
+def bits(device: str, f: Callable[..., Any], *args: Any, **kwargs: Any) -> bytes:
+    with ga.default_device(device):
+        return np.asarray(f(*args, **kwargs)).tobytes()
+
+
+def test_results_are_those_of_the_device(placed: Backend) -> None:
+    x = np.random.default_rng(1).standard_normal(5000).astype(np.float32)
+    y = pinned(x)
+    for f in (ga.reduce, ga.inclusive_scan):
+        for _ in range(2):
+            assert bits("auto", f, x) == bits("cpu", f, x)
+            assert bits("auto", f, y) == bits("cuda", f, y)
+    assert (where(ga.radix_sort, x), where(ga.radix_sort, x[:999])) == ("cuda:0", "cpu")
+    for a in (x, y, x[:999], y[:999]):
+        np.testing.assert_array_equal(ga.radix_sort(a), np.sort(a))
+        np.testing.assert_array_equal(ga.argsort(a), np.argsort(a, kind="stable"))
+    np.testing.assert_array_equal(ga.radix_sort(ga.lazy.arange(1200)[::-1]), np.arange(1200))
+
+
+def test_outputs_of_the_other_kind(placed: Backend) -> None:
+    x = np.arange(1000.0)
+    y = pinned(x)
+    for a in (x, y):
+        for out in (np.empty(1000), ga.empty_pinned(1000)):
+            assert ga.inclusive_scan(a, out=out) is out
+            assert out[-1] == 499500
+            ga.radix_sort(a[::-1], out=out)
+            np.testing.assert_array_equal(out, x)
+    assert ga.reduce(y, 1.0) == ga.reduce(x, 1.0) == 499501
+    for plan in (ga.prepare(ga.reduce, x), ga.prepare(ga.reduce, y)):
+        assert plan(x) == plan(y) == 499500
+
+
+def test_captured_arrays_decide(placed: Backend) -> None:
+    """An array on the GPU takes the call there; one of the host goes with the call."""
+    x = np.array([2, 0, 1])
+    table = placed.to_device(np.array([10, 20, 30]))
+    lookup = lambda i: table[i]  # noqa: E731
+    found = ga.explain(ga.transform, lookup, x)
+    assert (found.device, found.why) == ("cuda:0", "op captures an array on this device")
+    assert ga.transform(lookup, x).tolist() == [30, 10, 20]
+    table = np.array([1, 2, 3])
+    assert where(ga.transform, lookup, x) == "cpu"
+    assert ga.transform(lookup, x).tolist() == [3, 1, 2]
+    assert ga.transform(lookup, pinned(x)).tolist() == [3, 1, 2]
+
+
+def test_arrays_on_the_gpu_beside_host_arrays_are_refused(placed: Backend) -> None:
+    x, there = np.arange(10.0), placed.to_device(np.arange(10.0))
+    for call in (
+        lambda: ga.inclusive_scan(x, out=there),
+        lambda: ga.reduce(x, placed.to_device(np.array(1.0))),
+        lambda: ga.transform(operator.add, x, there),
+    ):
+        messages = []
+        for device in ("auto", "cuda"):
+            with ga.default_device(device), pytest.raises((TypeError, ValueError)) as caught:
+                call()
+            messages.append(str(caught.value))
+        assert messages[0] == messages[1]
+
+
+def test_streams_of_the_gpu(placed: Backend) -> None:
+    stream = placed.xp.cuda.Stream(non_blocking=True)
+    x = np.arange(1000.0)
+    assert ga.reduce(x, stream=stream) == 499500
+    assert ga.histogram(x, 2, stream=stream).tolist() == [500, 500]
+    y, out = pinned(x), ga.empty_pinned(1000)
+    ga.inclusive_scan(y, out=out, stream=stream)
+    stream.synchronize()
+    assert out[-1] == 499500
+    plan = ga.prepare(ga.reduce, x)
+    assert plan(x) == plan(x, stream=stream) == 499500
+
+
+def test_graphs_are_on_the_gpu(placed: Backend) -> None:
+    x = pinned(np.arange(1000.0))
+    out = ga.empty_pinned(())
+    with ga.graph() as g:
+        ga.reduce(x, out=out)
+        inside = ga.explain(ga.reduce, np.arange(10.0))
+    assert (inside.device, inside.why) == ("cuda:0", "recorded in a graph on a GPU")
+    x[0] = 5
+    g.launch()
+    assert out == 499505
+    with pytest.raises(RuntimeError, match=r"pageable"), ga.graph():
+        ga.reduce(np.arange(10.0), out=out)
+    assert where(ga.reduce, np.arange(10.0)) == "cpu"

@@ -14,7 +14,9 @@ from gate import Gate
 from support import Backend, count_gpus, scaled
 
 import gpualgo as ga
-from gpualgo._api.graph import Arena
+from gpualgo._api.explain import describe
+from gpualgo._api.graph import Arena, Graph, _with_arrays
+from gpualgo._arrays.view import address_of
 
 N = scaled(200_003, emulated=6_003)
 
@@ -23,44 +25,11 @@ def sample(n: int = N, seed: int = 0) -> np.ndarray[Any, Any]:
     return np.random.default_rng(seed).integers(-1000, 1000, n).astype(np.int32)
 
 
-def test_all_algorithms(cuda: Backend) -> None:
-    x = cuda.to_device(sample())
-    edges = np.array([-1000, -500, -3, 8, 999])
+def test_a_recording_cannot_be_launched(cuda: Backend) -> None:
     with ga.graph() as g:
-        doubled = ga.transform(lambda a: a * 2, x)
-        total = ga.reduce(doubled, 5)
-        scanned = ga.exclusive_scan(doubled, 1, lambda a, b: a + b)
-        ordered, order = ga.radix_sort(doubled, scanned)
-        indices = ga.argsort(x)
-        counts = ga.histogram(x, 5000, (-1000, 1000))
-        by_edges = ga.histogram(x, edges)
-        rows = ga.inclusive_scan(x[: N // 3 * 3].reshape(3, -1), None, max, axis=0)
-    for seed in scaled((0, 1, 2), emulated=(0, 1)):
-        h = sample(seed=seed)
-        x[...] = cuda.to_device(h)
-        for _ in range(2):
-            g.launch()
-        d = h * 2
-        s = np.concatenate([[1], 1 + np.cumsum(d)[:-1]]).astype(np.int32)
-        p = np.argsort(d, kind="stable")
-        for got, want in (
-            (doubled, d), (total, d.sum() + 5), (scanned, s), (ordered, d[p]), (order, s[p]),
-            (indices, p), (counts, np.histogram(h, 5000, (-1000, 1000))[0]),
-            (by_edges, np.histogram(h, edges)[0]),
-            (rows, np.maximum.accumulate(h[: N // 3 * 3].reshape(3, -1), axis=0)),
-        ):  # fmt: skip
-            np.testing.assert_array_equal(cuda.to_host(got), want)
-
-
-def test_nothing_runs_while_recorded(cuda: Backend) -> None:
-    x, out = cuda.to_device(sample()), cuda.xp.zeros(N, np.int32)
-    with ga.graph() as g:
-        ga.transform(lambda a: a + 1, x, out=out)
+        ga.reduce(cuda.to_device(sample()))
         with pytest.raises(RuntimeError, match=r"not recorded yet"):
             g.launch()
-    assert not cuda.to_host(out).any()
-    g.launch()
-    np.testing.assert_array_equal(cuda.to_host(out), sample() + 1)
 
 
 def test_outlives_the_function_that_made_it(cuda: Backend) -> None:
@@ -162,17 +131,6 @@ def test_what_would_wait_is_refused(cuda: Backend) -> None:
     assert int(ga.reduce(x)) == int(sample().sum())  # the thread's calls run again
 
 
-def test_nothing_to_reduce(cuda: Backend) -> None:
-    x = cuda.xp.zeros((3, 0))
-    with ga.graph() as g:
-        rows = ga.reduce(x, 3.0, axis=1)
-        counts = ga.histogram(x, 4, (0, 1))
-    counts[...] = 7
-    g.launch()
-    assert cuda.to_host(rows).tolist() == [3.0] * 3
-    assert cuda.to_host(counts).tolist() == [0] * 4
-
-
 def test_graphs_are_not_nested(cuda: Backend) -> None:
     with pytest.raises(RuntimeError, match=r"another graph"), ga.graph(), ga.graph():
         pass
@@ -240,3 +198,159 @@ def test_a_call_s_pieces_of_storage_do_not_overlap(cuda: Backend) -> None:
 def test_without_a_gpu() -> None:
     with pytest.raises(ga.NoDeviceError), ga.graph("cuda"):
         pass
+
+
+# --- update: other arrays in the places of those of the recording
+
+
+def test_update(backend: Backend) -> None:
+    x, other = backend.to_device(np.arange(6)), backend.to_device(np.arange(12))[::-2]
+    with ga.graph(backend.name) as g:
+        y = ga.inclusive_scan(x, None, lambda a, b: b)
+        z = ga.inclusive_scan(x, None, lambda a, b: a)
+    into = backend.to_device(np.zeros(6, np.int64))
+    g.update((x, other), (y, into))
+    g.launch()
+    assert backend.to_host(into).tolist() == backend.to_host(other).tolist()
+    assert backend.to_host(z).tolist() == [11] * 6
+    with pytest.raises(ValueError, match=r"^Graph.update: the graph does not touch"):
+        g.update((x, other))
+    with pytest.raises(ValueError, match=r"^Graph.update: an array of shape"):
+        g.update((other, backend.to_device(np.zeros(3))))
+    with pytest.raises(ValueError, match="overlap"):
+        g.update((into, other[::-1]))
+    other[...] = 3
+    g.launch()  # as it was before the refused ones
+    assert backend.to_host(into).tolist() == backend.to_host(z).tolist() == [3] * 6
+
+
+class Exported:
+    """An array known by its protocol alone: each look at it gives another object."""
+
+    def __init__(self, array: np.ndarray[Any, Any]) -> None:
+        self._array = array
+
+    @property
+    def __array_interface__(self) -> Any:
+        return self._array.__array_interface__
+
+
+def test_an_array_is_known_by_its_memory() -> None:
+    """For `Graph.update`; no GPU is needed to see which arrays are replaced."""
+    memory = np.arange(12.0)
+    old, other, new = Exported(memory[:4]), memory[4:8], Exported(memory[8:])
+    requests = [
+        describe("test", ga.transform, (lambda a, b: a + b, old, other), {})._replace(out=result)
+        for result in (np.zeros(4), memory[:4])
+    ]
+    recorded = Graph.__new__(Graph)
+    recorded._calls = requests
+    successors = dict([recorded._successor(old, new)])
+    into_another, in_place = (_with_arrays(request, successors) for request in requests)
+    assert [address_of(view) for view in into_another.views] == [
+        memory[8:].ctypes.data, other.ctypes.data
+    ]  # fmt: skip
+    assert into_another.out is requests[0].out
+    assert in_place.out is new
+    for stranger in (Exported(memory[:3]), memory[:4].view(np.int64), memory[1:5], memory[:8:2]):
+        with pytest.raises(ValueError, match=r"does not touch an old array"):
+            recorded._successor(stranger, new)
+
+
+class Lent:
+    """A device array that shows DLPack alone."""
+
+    def __init__(self, array: Any) -> None:
+        self._array = array
+
+    def __dlpack__(self, **asked: Any) -> Any:
+        return self._array.__dlpack__(**asked)
+
+    def __dlpack_device__(self) -> Any:
+        return self._array.__dlpack_device__()
+
+
+def test_update_of_arrays_known_by_protocol(cuda: Backend) -> None:
+    a, b = sample(), sample(seed=1)
+    x, successor, result = (cuda.to_device(h) for h in (a, b, np.zeros(N, np.int32)))
+    with ga.graph() as g:
+        ga.inclusive_scan(Lent(x), out=Lent(result))
+    other = cuda.xp.zeros_like(result)
+    g.update((Lent(x), Lent(successor)), (Lent(result), Lent(other)))
+    g.launch()
+    np.testing.assert_array_equal(cuda.to_host(other), np.cumsum(b, dtype=np.int32))
+    assert not cuda.to_host(result).any()
+
+
+# --- beside others: their arrays, raw memory, and captures that they make
+
+
+def test_arrays_of_torch_and_raw_memory(cuda: Backend) -> None:
+    torch = pytest.importorskip("torch", reason="its tensors go untested")
+    t = torch.arange(N, device="cuda", dtype=torch.int32)
+    x = cuda.to_device(sample())
+    torch.cuda.synchronize()
+    view = ga.from_pointer(x.data.ptr, N, np.int32, owner=x)
+    with ga.graph() as g:
+        summed = ga.inclusive_scan(t)
+        ordered = ga.radix_sort(view)
+    for _ in range(2):
+        g.launch()
+    torch.cuda.synchronize()
+    want = np.cumsum(np.arange(N, dtype=np.int32), dtype=np.int32)
+    np.testing.assert_array_equal(summed.cpu().numpy(), want)
+    np.testing.assert_array_equal(ordered.copy_to_host(), np.sort(sample()))
+
+
+@pytest.mark.parametrize("is_default", [True, False])
+def test_results_known_by_protocol_wait_for_the_launch(
+    cuda: Backend, gate: Gate, is_default: bool
+) -> None:
+    n, home = scaled(1 << 20, emulated=1 << 14), cuda.xp.cuda.Stream.null
+    if not is_default:
+        home = cuda.xp.cuda.Stream(non_blocking=True)
+    x = cuda.xp.ones(n, np.int64)
+    cuda.xp.cuda.Device().synchronize()
+    view = ga.from_pointer(x.data.ptr, n, np.int64, owner=x, stream=home)
+    with ga.graph() as g:
+        y = ga.inclusive_scan(view)
+        for _ in range(20):
+            y = ga.inclusive_scan(y)
+    g.launch()
+    assert y[:3].copy_to_host().tolist() == [1, 22, 253]
+    x[...] = 2
+    with ThreadPoolExecutor(1) as pool:
+        with gate.hold(home):
+            g.launch()
+            call = pool.submit(y[:3].copy_to_host)
+            assert gate.blocks(call)
+        assert call.result().tolist() == [2, 44, 506]
+
+
+def test_capture_by_others(cuda: Backend) -> None:
+    """CuPy's and cuda.core's captures record calls as well; torch's: test_devices.py."""
+    from cuda.core import Device
+
+    x, y = cuda.to_device(sample()), cuda.xp.zeros(N, np.int32)
+    ga.inclusive_scan(x, out=y)
+    ga.radix_sort(x, out=y)
+    stream = cuda.xp.cuda.Stream(non_blocking=True)
+    stream.begin_capture()
+    ga.inclusive_scan(x, out=y, stream=stream)
+    recorded = stream.end_capture()
+    y[...] = 0
+    cuda.xp.cuda.Device().synchronize()
+    recorded.launch(stream)
+    stream.synchronize()
+    np.testing.assert_array_equal(cuda.to_host(y), np.cumsum(sample(), dtype=np.int32))
+    device = Device(0)
+    device.set_current()
+    builder = device.create_graph_builder().begin_building()
+    ga.radix_sort(x, out=y, stream=builder.stream)
+    graph = builder.end_building().complete()
+    y[...] = 0
+    cuda.xp.cuda.Device().synchronize()
+    own = device.create_stream()
+    graph.launch(own)
+    own.sync()
+    np.testing.assert_array_equal(cuda.to_host(y), np.sort(sample()))

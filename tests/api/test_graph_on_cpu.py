@@ -50,27 +50,6 @@ def test_arrays_are_read_at_the_launch_and_numbers_at_the_recording() -> None:
     assert y.tolist() == [7, 7, 7, 7]
 
 
-def test_update_replaces_arrays() -> None:
-    x, other = np.arange(6), np.arange(12)[::-2]
-    with ga.graph() as g:
-        y = ga.inclusive_scan(x, None, lambda a, b: b)
-        z = ga.inclusive_scan(x, None, lambda a, b: a)
-    into = np.zeros_like(y)
-    g.update((x, other), (y, into))
-    g.launch()
-    assert into.tolist() == other.tolist()
-    assert z.tolist() == [11] * 6
-    with pytest.raises(ValueError, match=r"^Graph.update: the graph does not touch"):
-        g.update((x, other))
-    with pytest.raises(ValueError, match=r"^Graph.update: an array of shape"):
-        g.update((other, np.zeros(3)))
-    with pytest.raises(ValueError, match="overlap"):
-        g.update((into, other[::-1]))
-    other[...] = 3
-    g.launch()  # as it was before the refused ones
-    assert into.tolist() == z.tolist() == [3] * 6
-
-
 def test_tuples_and_structured_arrays() -> None:
     pairs = np.array([(1, 2.0), (3, 0.5)], [("n", "i4"), ("v", "f8")])
     with ga.graph() as g:

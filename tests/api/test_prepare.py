@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from typing import Any
 
@@ -23,24 +24,6 @@ N = scaled(300_001, emulated=30_001)
 
 def sample(n: int = N, seed: int = 0) -> np.ndarray[Any, Any]:
     return np.random.default_rng(seed).integers(-1000, 1000, n).astype(np.int32)
-
-
-def test_several_arrays(backend: Backend) -> None:
-    a, b = sample(), sample(seed=1)
-    x, y = backend.to_device(a), backend.to_device(b)
-    plan = ga.prepare(ga.transform, lambda p, q: p * 3 + q, y, x)
-    np.testing.assert_array_equal(backend.to_host(plan(x, y)), a * 3 + b)
-    out = backend.to_device(a.copy())
-    plan(out, y, out=out)  # in place
-    np.testing.assert_array_equal(backend.to_host(out), a * 3 + b)
-    pairs = ga.prepare(ga.radix_sort, x, y)
-    keys, values = pairs(y, x)
-    order = np.argsort(b, kind="stable")
-    np.testing.assert_array_equal(backend.to_host(keys), b[order])
-    np.testing.assert_array_equal(backend.to_host(values), a[order])
-    outs = backend.to_device(np.zeros_like(a)), backend.to_device(np.zeros_like(a))
-    assert pairs(y, x, out=outs) is outs
-    np.testing.assert_array_equal(backend.to_host(outs[1]), a[order])
 
 
 def test_the_same_arrays_again(cuda: Backend) -> None:
@@ -203,30 +186,15 @@ def test_a_child_waits_for_no_lock_of_its_parent(module: Any, name: str) -> None
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
-def test_what_is_refused(backend: Backend) -> None:
-    x = backend.to_device(sample(100))
-    plan = ga.prepare(ga.reduce, x)
-    with pytest.raises(ValueError, match=r"^reduce: out has shape"):
-        plan(x, out=backend.to_device(np.zeros(3, np.int32)))
-    with pytest.raises(TypeError, match=r"^prepare: function must be an algorithm"):
-        ga.prepare(sorted, x)
-    with pytest.raises(TypeError, match=r"op"):
-        ga.prepare(ga.reduce, x, None, lambda a: a)
-
-
 def test_storage_that_is_refused(cuda: Backend) -> None:
     x = cuda.to_device(sample())
     plan = ga.prepare(ga.radix_sort, x)
     size = plan.temp_storage_bytes
     memory = cuda.xp.zeros(2 * size + 1000, np.uint8)
-    with pytest.raises(ValueError, match=r"aligned to 256 bytes"):
-        plan(x, temp_storage=memory[1 : size + 1])
     with pytest.raises(ValueError, match=r"contiguous"):
         plan(x, temp_storage=memory[: 2 * size : 2])
     with pytest.raises(ValueError, match=r"shares memory"):
         plan(x, out=memory[: x.nbytes].view(np.int32), temp_storage=memory)
-    with pytest.raises(ValueError, match=r"must be on the arrays"):
-        plan(x, temp_storage=np.zeros(size, np.uint8))
 
 
 def test_cut_storage(cuda: Backend) -> None:
@@ -259,18 +227,12 @@ def test_streams(cuda: Backend) -> None:
 
 def test_threads(backend: Backend) -> None:
     plan = ga.prepare(ga.inclusive_scan, backend.to_device(sample()))
-    failures: list[Any] = []
 
     def work(seed: int) -> None:
         host = sample(seed=seed)
         x = backend.to_device(host)
         for _ in range(scaled(20, emulated=5)):
-            if not (backend.to_host(plan(x)) == np.cumsum(host, dtype=np.int32)).all():
-                failures.append(seed)
+            assert (backend.to_host(plan(x)) == np.cumsum(host, dtype=np.int32)).all()
 
-    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failures
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(work, range(6)))

@@ -13,11 +13,6 @@ import gpualgo as ga
 MIB = 1 << 20
 
 
-def test_other_functions() -> None:
-    with pytest.raises(TypeError, match="function must be an algorithm of gpualgo, got sorted"):
-        ga.temp_storage_bytes(sorted, [1])
-
-
 def test_sort_takes_one_copy(cuda: Backend) -> None:
     n = 1 << 25
     keys, values = cuda.xp.zeros(n, "u4"), cuda.xp.zeros(n, "i8")

@@ -78,7 +78,9 @@ def test_size(text: str, n: int) -> None:
     assert size_of(size_text(n)) == n
 
 
-@pytest.mark.parametrize("text", ["", "two", "2^", "0", "-3"])
+@pytest.mark.parametrize(
+    "text", ["", "two", "2^", "0", "-3", "2^64", "2^9999999999", "2^-1", "10^30", "1.5"]
+)
 def test_what_is_no_size(text: str) -> None:
     with pytest.raises(ValueError, match=r".+"):
         size_of(text)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,14 +17,6 @@ from bench.peers import OURS
 from bench.row import Row, read
 
 TWO = ["copy", "radix_sort", "--device", "cpu", "--sizes", "2^10", "--quick"]
-
-
-@pytest.fixture(autouse=True)
-def _clean() -> Iterator[None]:
-    peers.taken_notes()
-    yield
-    peers.want([])
-    peers.taken_notes()
 
 
 def test_run_is_printed_kept_and_compared(

@@ -4,26 +4,18 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bench import peers, plots, tables, timing
+from bench import plots, tables, timing
 from bench.__main__ import main
 from bench.peers import OURS
-from bench.row import Report, Row, Times, read, size_of
+from bench.row import Report, Row, Times, read
 
 COPY = ["copy", "--device", "cpu", "--quick", "--peers", "none"]
-
-
-@pytest.fixture(autouse=True)
-def _clean() -> Iterator[None]:
-    peers.taken_notes()
-    yield
-    peers.want([])
-    peers.taken_notes()
 
 
 def _file(path: Path) -> dict[str, Any]:
@@ -150,12 +142,6 @@ def test_words_that_mean_nothing(
         main([*line])
     assert left.value.code == 2
     assert told in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("text", ["2^64", "2^9999999999", "2^-1", "0", "10^30", "1.5"])
-def test_sizes_beyond_any_array(text: str) -> None:
-    with pytest.raises(ValueError):  # noqa: PT011
-        size_of(text)
 
 
 def test_an_algorithm_named_twice_runs_once(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -11,13 +10,6 @@ import pytest
 from bench import peers
 from bench.peers import OURS, Prepared
 from bench.row import POISON, Row, row
-
-
-@pytest.fixture(autouse=True)
-def _clean() -> Iterator[None]:
-    peers.taken_notes()
-    yield
-    peers.taken_notes()
 
 
 def _ones(xp: Any, n: int) -> Any:
@@ -88,8 +80,5 @@ def test_peers_by_the_beginnings_of_their_names() -> None:
     assert peers.is_here("NumPy, two passes")
     assert peers.is_here("a copy")
     peers.want(["cupy"])
-    try:
-        assert not peers.is_here("NumPy")
-        assert peers.is_here("gpualgo, cpu")
-    finally:
-        peers.want([])
+    assert not peers.is_here("NumPy")
+    assert peers.is_here("gpualgo, cpu")

@@ -66,7 +66,7 @@ def test_partly(backend: Backend, case: Case) -> None:
 
 @each_case
 def test_backwards_and_in_the_gaps(backend: Backend, case: Case) -> None:
-    """The same memory in another order is an overlap; what lies between elements is none."""
+    """The same memory in another order is an overlap; what lies in gaps or behind is none."""
     call, arrays = case.on(backend), case.arrays(backend)
     want = hosts(backend, call(*arrays))
     x = case.samples()[0]
@@ -80,6 +80,9 @@ def test_backwards_and_in_the_gaps(backend: Backend, case: Case) -> None:
     assert call(both[..., ::2], *arrays[1:], out=out) is out
     assert_bits(hosts(backend, out), want)
     assert_bits(hosts(backend, both[..., ::2]), [x])
+    both = backend.xp.zeros((2, *x.shape), x.dtype)
+    both[0] = arrays[0]
+    assert_bits(hosts(backend, call(both[0], *arrays[1:], out=both[1])), want)
 
 
 @each_case

@@ -5,7 +5,6 @@ from __future__ import annotations
 import operator
 import weakref
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -102,16 +101,6 @@ def test_each_array_has_its_own_result(name: str, layout: str) -> None:
     results = [call(x) for x in arrays]
     for x, result in zip(arrays, results, strict=True):  # all are there still
         np.testing.assert_array_equal(result, want(np.array(x)))
-
-
-@pytest.mark.parametrize("name", CALLS)
-def test_calls_side_by_side(name: str) -> None:
-    call, want = CALLS[name]
-    arrays = [X * factor for factor in range(1, 25)]
-    with ThreadPoolExecutor(4) as pool:
-        results = list(pool.map(call, arrays))
-    for x, result in zip(arrays, results, strict=True):
-        np.testing.assert_array_equal(result, want(x))
 
 
 @pytest.mark.parametrize("name", CALLS)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import gc
-import threading
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -202,20 +202,14 @@ def test_trays_run_out(cuda: Backend, way: str, monkeypatch: pytest.MonkeyPatch)
 
 def test_threads_have_trays_of_their_own(cuda: Backend) -> None:
     inputs = [np.arange(300.0) + i for i in range(12)]
-    found: list[Any] = [None] * len(inputs)
 
-    def work(i: int) -> None:
+    def work(x: Any) -> list[Any]:
         with ga.default_device("cuda"):
-            for _ in range(3):
-                found[i] = ga.transform(lambda a: a + 1, inputs[i])
+            return [ga.transform(lambda a: a + 1, x) for _ in range(3)]
 
-    workers = [threading.Thread(target=work, args=(i,)) for i in range(len(inputs))]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
-    for x, got in zip(inputs, found, strict=True):
-        assert_same(got, x + 1)
+    with ThreadPoolExecutor(len(inputs)) as pool:
+        for x, found in zip(inputs, pool.map(work, inputs), strict=True):
+            assert_same(found[-1], x + 1)
 
 
 @pytest.mark.parametrize("most", [0, 1 << 20], ids=["whole", "small"])

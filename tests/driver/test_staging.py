@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,11 @@ import pytest
 from support import Backend, a_few, assert_same, forget_problems, scaled
 
 import gpualgo as ga
+from gpualgo._algorithms.reduce import cuda as reductions
+from gpualgo._algorithms.transform import cuda as transformations
+from gpualgo._base import threads
+from gpualgo._driver import device as gpu
+from gpualgo._driver import driver, pinned, staging
 
 Host = np.ndarray[Any, Any]
 
@@ -17,10 +22,6 @@ Host = np.ndarray[Any, Any]
 @pytest.fixture(params=["direct", "stages", "lanes"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Take one way for arrays of all sizes; lanes then have many blocks."""
-    from gpualgo._algorithms.transform import cuda as transformations
-    from gpualgo._driver import device as gpu
-    from gpualgo._driver import pinned, staging
-
     device = gpu.get(0)  # its trays have their own sizes
     if request.param == "direct":
         monkeypatch.setattr(staging, "DIRECT_BYTES", 1 << 30)
@@ -63,9 +64,6 @@ def test_there_and_back(cuda: Backend, way: str) -> None:
 
 def test_arrays_that_travel_together(cuda: Backend, way: str) -> None:
     """Each closes its own gaps, one behind the other."""
-    from gpualgo._driver import device as gpu
-    from gpualgo._driver import driver, staging
-
     wide = np.arange(4 * 500 * 2, dtype=np.int32).reshape(4, 500, 2)
     whole, back = np.ascontiguousarray(wide[..., 0]), np.zeros((4, 500, 3), np.int32)
     with gpu.get(0).current(), staging.device_buffers(0, 0, [whole.nbytes]) as (memory,):
@@ -97,7 +95,6 @@ def test_bits_are_those_of_device_arrays(cuda: Backend, way: str) -> None:
 
 
 def test_a_stretch_of_an_array() -> None:
-    from gpualgo._driver import staging
 
     whole = np.arange(3 * 4 * 5).reshape(3, 4, 5)
     for x in (whole, whole.T, whole[::-1, ::2], np.broadcast_to(whole[:1], whole.shape), whole[0]):
@@ -112,10 +109,6 @@ def test_a_stretch_of_an_array() -> None:
 @pytest.fixture
 def blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cut transformations and reductions of all sizes into small blocks."""
-    from gpualgo._algorithms.reduce import cuda as reductions
-    from gpualgo._algorithms.transform import cuda as transformations
-    from gpualgo._driver import staging
-
     monkeypatch.setattr(staging, "DIRECT_BYTES", 1)
     monkeypatch.setattr(staging, "GAPS_BYTES", 1)
     monkeypatch.setattr(transformations, "LARGE_BYTES", 1)
@@ -163,28 +156,20 @@ def test_blocks_in_place_and_into_gaps(cuda: Backend) -> None:
 def test_threads_share_the_lanes(cuda: Backend) -> None:
     count, k = scaled(12, emulated=3), scaled(8, emulated=2)
     inputs = [np.arange(5000, dtype=np.int32) + i for i in range(count)]
-    found: list[Any] = [None] * count
 
-    def work(i: int) -> None:
+    def work(x: Host) -> list[Any]:
         with ga.default_device("cuda"):
-            for _ in range(k):
-                found[i] = ga.transform(lambda a: a * a, inputs[i])
+            return [ga.transform(lambda a: a * a, x) for _ in range(k)]
 
-    workers = [threading.Thread(target=work, args=(i,)) for i in range(count)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
-    for x, got in zip(inputs, found, strict=True):
-        assert_same(got, x * x)
+    with ThreadPoolExecutor(count) as pool:
+        for x, found in zip(inputs, pool.map(work, inputs), strict=True):
+            assert_same(found[-1], x * x)
 
 
 @pytest.mark.usefixtures("blocks")
 def test_lanes_are_given_back_after_an_error(
     cuda: Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from gpualgo._algorithms.transform import cuda as transformations
-    from gpualgo._driver import pinned
 
     x = np.arange(5000, dtype=np.int32)
 
@@ -205,9 +190,6 @@ def test_lanes_are_given_back_after_an_error(
 def test_as_many_lanes_as_there_is_memory_for(
     cuda: Backend, monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:
-    from gpualgo._base import threads
-    from gpualgo._driver import device as gpu
-    from gpualgo._driver import pinned
 
     usual, made = pinned.Block, list[Any]()
 
@@ -244,7 +226,6 @@ def test_as_many_lanes_as_there_is_memory_for(
 def test_an_error_between_blocks_says_what_is_lost(
     cuda: Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from gpualgo._driver import staging
 
     usual, sent = staging.send, list[int]()
 
@@ -276,3 +257,64 @@ def test_blocks_of_tuples(cuda: Backend) -> None:
                 assert_same(last, y.max(axis))
             first = ga.reduce((x, x, x), None, lambda p, q: p, axis=1)
             assert_same(first[2], x[:, 0])
+
+
+@pytest.mark.parametrize("most", [1, 2, 8])
+def test_blocks_are_made_as_they_are_needed(
+    cuda: Backend, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    """And fewer of them carry everything where no more memory can be locked."""
+    add = pinned.PinnedRing._add
+
+    def limited(stage: pinned.PinnedRing) -> None:
+        if len(stage.blocks) == most:
+            raise MemoryError("planted")
+        add(stage)
+
+    monkeypatch.setattr(pinned.PinnedRing, "_add", limited)
+    monkeypatch.setattr(pinned, "BLOCK_BYTES", 1 << 12)
+    monkeypatch.setattr(pinned, "FIRST_BYTES", 1 << 10)
+    device = gpu.get(0)
+    monkeypatch.setattr(device, "stages", pinned.Lender(device.context, device.stages._make, 1))
+    monkeypatch.setattr(staging, "DIRECT_BYTES", 1)
+    random = np.random.default_rng(3)
+    with device.current(), staging.device_buffers(0, 0, [50_000]) as (memory,):
+        for size in (1000, 9000, 50_000, 4097):
+            x = random.integers(0, 256, size).astype(np.uint8)
+            staging.upload(x, memory, 0, 0)
+            out = np.zeros_like(x)
+            staging.download(memory, out, 0, 0)
+            driver.synchronize(0)
+            assert_same(out, x)
+            with device.stages.lend() as stage:
+                needed = {1000: 1, 9000: 3}.get(size, 8)
+                assert len(stage.blocks) == min(most, needed)
+
+
+def test_pages_are_asked_for_as_their_turn_comes(
+    cuda: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of a result larger than the host's memory would else be gone when they are written."""
+    monkeypatch.setattr(pinned, "BLOCK_BYTES", 1 << 10)
+    monkeypatch.setattr(pinned, "FIRST_BYTES", 1 << 10)
+    monkeypatch.setattr(staging, "PAGES_BYTES", 1 << 12)
+    monkeypatch.setattr(staging, "DIRECT_BYTES", 1)
+    size, under_way = 10 << 12 | 100, pinned.MOST_BLOCKS << 10
+    x, out = np.arange(size, dtype=np.uint8) | np.uint8(1), np.zeros(size, np.uint8)
+    asked: list[tuple[int, int]] = []
+
+    def populate(place: int, num_bytes: int) -> None:
+        offset = place - out.ctypes.data
+        assert not out[offset:].any()
+        assert out[: max(0, offset - under_way)].all()
+        asked.append((offset, num_bytes))
+
+    monkeypatch.setattr(staging.threads, "populate", populate)
+    device = gpu.get(0)
+    monkeypatch.setattr(device, "stages", pinned.Lender(device.context, device.stages._make, 1))
+    with device.current(), staging.device_buffers(0, 0, [size]) as (memory,):
+        staging.upload(x, memory, 0, 0)
+        staging.download(memory, out, 0, 0)
+        driver.synchronize(0)
+    assert_same(out, x)
+    assert asked == [(i << 12, 1 << 12) for i in range(10)] + [(10 << 12, 100)]

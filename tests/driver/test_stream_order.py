@@ -1,9 +1,8 @@
-"""Work on several streams of a GPU: its order, without waiting."""
+"""Work on several streams of a GPU: its order, without waiting, and how long memory lives."""
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
+import gc
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -105,34 +104,6 @@ def test_work_runs_at_home_without_waiting(cuda: Backend, gate: Gate) -> None:
     assert_same(doubled.copy_to_host(), np.full(N, 2))
 
 
-def test_a_given_stream_waits_for_home(cuda: Backend, gate: Gate) -> None:
-    home, other = new_stream(cuda), new_stream(cuda)
-    x = cuda.xp.zeros(N, cuda.xp.int64)
-    array = OnStream(x, home)
-    out = ga.transform(lambda a: a, OnStream(cuda.xp.zeros(N, cuda.xp.int64), None))
-
-    def run() -> list[Any]:
-        with home:
-            x[...] = 1
-        return [
-            ga.reduce(array, stream=other),
-            ga.inclusive_scan(array, stream=other)[-1],
-            ga.reduce(ga.radix_sort(array, stream=other)),
-            ga.histogram(array, 2, (0, 2), stream=other)[1],
-            ga.reduce(ga.transform(lambda a: a, array, stream=other)),
-            ga.reduce(ga.transform(lambda a: a, array, out=out, stream=other), stream=other),
-        ]
-
-    cuda.xp.cuda.Device().synchronize()
-    run()
-    cuda.xp.cuda.Device().synchronize()
-    x[...] = 0
-    with gate.hold(home):
-        results = run()
-        assert gate.holds(other)
-    assert [int(result.copy_to_host()) for result in results] == [N] * len(results)
-
-
 def test_streams_at_home_are_joined(cuda: Backend, gate: Gate) -> None:
     home, other = new_stream(cuda), new_stream(cuda)
     x, y = cuda.xp.zeros(N, cuda.xp.int64), cuda.xp.ones(N, cuda.xp.int64)
@@ -155,35 +126,6 @@ def test_streams_at_home_are_joined(cuda: Backend, gate: Gate) -> None:
     assert int(total.copy_to_host()) == N * (100 * 2 + 1)
     assert int(scanned[0].copy_to_host()) == 20
     cuda.xp.cuda.Device().synchronize()  # before y goes, which is in the order of another stream
-
-
-def test_an_output_at_another_home(cuda: Backend, gate: Gate) -> None:
-    """It is written after what is queued at its home, and read there after it was written."""
-    home, other = new_stream(cuda), new_stream(cuda)
-    x, y = cuda.xp.ones(N, cuda.xp.int64), cuda.xp.zeros(N, cuda.xp.int64)
-    plain, out = OnStream(x, other), OnStream(y, home)
-    cuda.xp.cuda.Device().synchronize()
-    calls: dict[Callable[[], Any], Any] = {
-        lambda: ga.transform(lambda a: a, plain, out=out): 1,
-        lambda: ga.inclusive_scan(plain, out=out): np.arange(1, N + 1),
-        lambda: ga.radix_sort(plain, out=out): 1,
-    }
-    for call, want in calls.items():
-
-        def run(call: Callable[[], Any] = call) -> Any:
-            with home:
-                y[...] = 7
-            assert call() is out
-            with home:
-                return y.copy()
-
-        run()
-        cuda.xp.cuda.Device().synchronize()
-        with gate.hold(home):
-            copied = run()
-            assert gate.holds(other)
-        cuda.xp.cuda.Device().synchronize()
-        assert (cuda.to_host(copied) == want).all()
 
 
 def test_dlpack_producers_are_waited_for(cuda: Backend, gate: Gate) -> None:
@@ -236,7 +178,6 @@ def test_dlpack_consumers_wait(cuda: Backend, gate: Gate, way: str) -> None:
 
 
 def test_threads_on_streams_of_their_own(cuda: Backend) -> None:
-    failures: list[Any] = []
     n, rounds = scaled(300_001, emulated=3001), scaled(30, emulated=5)
 
     def work(number: int) -> None:
@@ -245,15 +186,10 @@ def test_threads_on_streams_of_their_own(cuda: Backend) -> None:
             x = cuda.xp.full(n, number, cuda.xp.int64)
         for _ in range(rounds):
             total = ga.reduce(ga.inclusive_scan(OnStream(x, stream)))
-            if int(total.copy_to_host()) != number * n * (n + 1) // 2:
-                failures.append(number)
+            assert int(total.copy_to_host()) == number * n * (n + 1) // 2
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(1, 7)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failures
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(work, range(1, 7)))
 
 
 @pytest.mark.parametrize("device", range(1, count_gpus()))
@@ -275,3 +211,68 @@ def test_streams_of_another_device_are_refused(cuda: Backend, device: int) -> No
         assert float(total) == 10
     for default in (0, 1, 2):
         assert float(ga.reduce(OnStream(y, None), stream=default).copy_to_host()) == 10
+
+
+# --- how long memory lives
+
+LONG = scaled(1 << 20, emulated=1 << 14)
+
+
+def test_memory_is_not_reused_too_early(cuda: Backend, gate: Gate) -> None:
+    stream, home = new_stream(cuda), new_stream(cuda)
+    ones = OnStream(cuda.xp.ones(LONG, cuda.xp.int64), home)
+
+    def write() -> list[Any]:
+        return [ga.transform(lambda a: a * 5, ones) for _ in range(5)]
+
+    cuda.xp.cuda.Device().synchronize()
+    ga.reduce(ga.transform(lambda a: a * 3, ones), stream=stream)
+    write()
+    x = ga.transform(lambda a: a * 3, ones)
+    with gate.hold(stream):
+        total = ga.reduce(x, stream=stream)
+        del x
+        gc.collect()
+        others = write()
+        gate.settle(home)  # what writes too early has done so
+        assert gate.holds(stream)
+    assert int(total.copy_to_host()) == 3 * LONG
+    assert len(others) == 5
+    cuda.xp.cuda.Device().synchronize()  # `home` waits for what read x; `ones` is read until then
+
+
+def test_a_result_outlives_its_stream(cuda: Backend) -> None:
+    x = OnStream(cuda.xp.ones(N, cuda.xp.int64), None)
+    for _ in range(20):
+        stream = cuda.xp.cuda.Stream(non_blocking=True)
+        result = ga.transform(lambda a: a + 1, x, stream=stream)
+        del stream
+        gc.collect()
+        assert int(ga.reduce(result).copy_to_host()) == 2 * N
+        del result
+
+
+def test_results_that_die_early_are_not_used_again(cuda: Backend, gate: Gate) -> None:
+    """Of a call that ran at home, whose memory is no stream's to free in order."""
+    home, free = new_stream(cuda), new_stream(cuda)
+    ones = cuda.xp.ones(LONG, cuda.xp.int64)
+    array, elsewhere = OnStream(ones, home), OnStream(ones, free)
+
+    def run() -> Any:
+        return ga.reduce(ga.transform(lambda a: a * 3, array))  # the array between dies at once
+
+    def write() -> list[Any]:
+        return [ga.transform(lambda a: a * 5, elsewhere) for _ in range(4)]
+
+    cuda.xp.cuda.Device().synchronize()
+    run()
+    write()
+    with gate.hold(home):
+        total = run()
+        gc.collect()
+        others = write()
+        gate.settle(free)  # what writes too early has done so
+        assert gate.holds(home)
+    assert int(total.copy_to_host()) == 3 * LONG
+    assert len(others) == 4
+    cuda.xp.cuda.Device().synchronize()  # what is read stays until then

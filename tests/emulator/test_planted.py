@@ -9,8 +9,7 @@ import pytest
 from _pytest.mark import ParameterSet
 from support import REPOSITORY, Backend
 
-from emulator.planted import BUGS, first_of_each, sample
-from emulator.planted.bug import WRONG, Bug
+from emulator.planted import BUGS, WRONG, Bug, first_of_each, sample
 from emulator.planted.cases import CASES
 from emulator.planted.run import first_verdict, plant
 from gpualgo._cuda import build
@@ -19,7 +18,7 @@ from gpualgo._cuda import build
 def _params() -> Iterator[ParameterSet]:
     """Give one bug of each header and report, some of them slow; all where they are asked for."""
     few = sample()
-    more = first_of_each(lambda bug: (bug.header, bug.shows[0])).values()
+    more = first_of_each(lambda bug: (bug.file, bug.shows[0])).values()
     for bug in BUGS:
         if not bug.missed:
             mark = pytest.mark.slow if bug in more else pytest.mark.exhaustive
@@ -65,8 +64,8 @@ def test_each_bug_has_a_name_of_its_own() -> None:
 
 
 def test_each_bug_has_one_place() -> None:
-    texts = {bug.header: (build.source_folder() / bug.header).read_text() for bug in BUGS}
-    assert not [bug.name for bug in BUGS if texts[bug.header].count(bug.old) != 1]
+    texts = {bug.file: (build.source_folder() / bug.file).read_text() for bug in BUGS}
+    assert all(bug.planted(texts[bug.file]) != texts[bug.file] for bug in BUGS)
 
 
 def test_what_is_not_caught_is_documented() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -150,22 +150,17 @@ def test_threads(backend: Backend) -> None:
     n = scaled(3000, emulated=300)
     h = packed(n)
     want = ga.inclusive_scan(h, None, compose), ga.argsort(h)
-    found: list[Any] = [None] * 4
 
-    def work(number: int) -> None:
+    def work(count: int) -> None:
         with ga.default_device(backend.name):
-            x = cut(backend, h, number + 1)
-            result = ga.inclusive_scan(x, None, compose), ga.argsort(x)
-            found[number] = [on_host(part) for part in result]
+            x = cut(backend, h, count)
+            for got, expected in zip(
+                (ga.inclusive_scan(x, None, compose), ga.argsort(x)), want, strict=True
+            ):
+                assert np.array_equal(on_host(got), expected)
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    for got in found:
-        for one, other in zip(got, want, strict=True):
-            assert np.array_equal(one, other)
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(work, (1, 2, 3, 4)))
 
 
 @pytest.mark.skipif(count_gpus() < 2, reason="two GPUs are needed")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import operator
 from collections.abc import Iterator
 from typing import Any
@@ -14,6 +15,7 @@ import gpualgo as ga
 
 Host = np.ndarray[Any, Any]
 Results = Iterator[tuple[Any, Host]]  # what came, and what NumPy says
+N = 9001  # elements of segments
 
 
 def _numbers(rng: np.random.Generator, shape: Any, dtype: Any = np.int32) -> Host:
@@ -289,5 +291,205 @@ def selections(size: int, has_rest: bool) -> Any:
             ga.select(given, lambda a, limit=limit: a > limit, out=out, out_count=count)
             yield count, np.array(keep.sum())
             yield out, x[keep][:-1]
+
+    return calls
+
+
+def differences(shape: tuple[int, ...], axis: int) -> Any:
+    """Return calls on lines of an axis."""
+
+    def calls(gpu: Backend, rng: np.random.Generator) -> Results:
+        x = rng.integers(-1000, 1000, shape).astype(np.int32)
+        zeros = np.zeros([1 if i == axis else n for i, n in enumerate(shape)], np.int32)
+        yield ga.adjacent_difference(gpu.to_device(x), axis=axis), np.diff(x, 1, axis, zeros)
+
+    return calls
+
+
+def searches(length: int, count: int) -> Any:
+    def calls(gpu: Backend, rng: np.random.Generator) -> Results:
+        a = np.sort(rng.integers(0, 3 * length, length)).astype(np.int32)
+        v = rng.integers(-5, 3 * length + 5, count).astype(np.int32)
+        yield ga.searchsorted(gpu.to_device(a), gpu.to_device(v)), np.searchsorted(a, v)
+
+    return calls
+
+
+def reductions_by_index(gpu: Backend, rng: np.random.Generator) -> Results:
+    """Return functions that are composed, of indices of which some are out of range."""
+    n, size = 3000, 45
+    for spread in (size, 3):
+        x = affine(n, seed=int(rng.integers(1 << 30)))
+        indices = np.where(rng.random(n) < 0.02, 99_999, rng.integers(-1, spread + 1, n))
+        start = np.uint64(1 << 32)
+        want = np.full(size, start, np.uint64)
+        for k, element in zip(indices.tolist(), x, strict=True):
+            if 0 <= k < size:
+                want[k] = compose(want[k], element)
+        given: Any = gpu.to_device(indices), gpu.to_device(x), size, start
+        yield ga.reduce_by_index(*given, compose), want
+
+
+def _arrays(rng: np.random.Generator, size: int, runs: int) -> tuple[Any, Any, Any]:
+    """Return keys in so many runs, numbers, and where runs begin."""
+    starts = np.sort(rng.choice(np.arange(1, size), runs - 1, replace=False))
+    starts = np.append([0], starts)
+    keys = np.repeat(np.arange(runs) % 7, np.diff(np.append(starts, size))).astype(np.int32)
+    return keys, rng.integers(-1000, 1000, size).astype(np.int32), starts
+
+
+def reductions_by_key(gpu: Backend, rng: np.random.Generator) -> Results:
+    """Into outputs that are too short by one."""
+    for runs in (9, 3000):
+        keys, x, starts = _arrays(rng, 10_003, runs)
+        outs = tuple(gpu.to_device(np.zeros(runs - 1, np.int32)) for _ in range(2))
+        count = gpu.to_device(np.zeros((), int))
+        ga.reduce_by_key(
+            gpu.to_device(keys), gpu.to_device(x), consecutive=True, out=outs, out_count=count
+        )
+        yield count, np.array(runs)
+        yield outs[0], keys[starts][:-1]
+        yield outs[1], np.add.reduceat(x, starts)[:-1].astype(np.int32)
+        found = ga.reduce_by_key(gpu.to_device(keys), gpu.to_device(x), consecutive=True)
+        yield found.aggregates, np.add.reduceat(x, starts).astype(np.int32)
+
+
+def scans_by_key(*all_runs: int) -> Any:
+    """Return calls on so many runs, one after the other."""
+
+    def calls(gpu: Backend, rng: np.random.Generator) -> Results:
+        for runs in all_runs:
+            keys, x, starts = _arrays(rng, 10_003, runs)
+            whole = np.cumsum(x, dtype=np.int32)
+            lengths = np.diff(np.append(starts, x.size))
+            want = whole - np.repeat(whole[starts] - x[starts], lengths)
+            given = gpu.to_device(keys), gpu.to_device(x)
+            yield ga.inclusive_scan_by_key(*given, consecutive=True), want.astype(np.int32)
+
+    return calls
+
+
+def scans_of_pairs(gpu: Backend, rng: np.random.Generator) -> Results:
+    """One run of pairs, whose states are two words."""
+    keys, x, _ = _arrays(rng, 20_003, 1)
+    given = gpu.to_device(x), gpu.to_device(x)
+    found = ga.inclusive_scan_by_key(
+        gpu.to_device(keys), given, None, lambda a, b: (a[0] + b[0], a[1] + b[1]), consecutive=True
+    )
+    for mine in found:
+        yield mine, np.cumsum(x, dtype=np.int32)
+
+
+N = 9001
+
+
+def _offsets(kind: str) -> Any:
+    if kind == "overlap":
+        return np.array([0, N] * 20 + [5])
+    if kind == "any":
+        return np.array([2 * N, 3, N // 2, 5 * N])
+    if kind == "end":
+        return np.array([0, N - 40, N])
+    return np.array([7, 8, 8, 40, 45, 80, 200, 8200, 8201, 8300, N - 3])
+
+
+def reductions_of_segments(kind: str) -> Any:
+    """Return calls of functions that are composed, so that all mistakes of order show."""
+
+    def calls(gpu: Backend, rng: np.random.Generator) -> Results:
+        offsets = _offsets(kind)
+        for is_turned in (False, True):
+            offsets = N - offsets[::-1] if is_turned else offsets
+            x = affine(N, seed=int(rng.integers(1 << 30)))
+            ends = np.clip(offsets, 0, N)
+            want = []
+            for begin, end in itertools.pairwise(ends):
+                total = np.uint64(1 << 32)
+                for value in x[begin:end]:
+                    total = compose(total, value)
+                want.append(total)
+            start = np.uint64(1 << 32)
+            given = gpu.to_device(x), gpu.to_device(offsets)
+            yield ga.segmented_reduce(*given, start, compose), np.array(want, np.uint64)
+
+    return calls
+
+
+def scans_of_segments(has_row_init: bool) -> Any:
+    """Return calls of an inclusive scan, or of an exclusive one from starts."""
+
+    def calls(gpu: Backend, rng: np.random.Generator) -> Results:
+        offsets = np.array([7, 8, 8, 40, 41, 41, 41, 41, 8300, N - 3])
+        for _ in range(2):
+            x, starts = affine(N, seed=int(rng.integers(1 << 30))), affine(9, seed=1)
+            want = x.copy()
+            for start, (begin, end) in zip(starts, itertools.pairwise(offsets), strict=True):
+                for i in range(begin, end):
+                    if has_row_init:
+                        want[i] = start if i == begin else compose(want[i - 1], x[i - 1])
+                    elif i > begin:
+                        want[i] = compose(want[i - 1], x[i])
+            given = gpu.to_device(x), gpu.to_device(offsets)
+            if has_row_init:
+                result = ga.segmented_exclusive_scan(*given, gpu.to_device(starts), compose)
+            else:
+                result = ga.segmented_inclusive_scan(*given, None, compose)
+            yield result, want
+
+    return calls
+
+
+def sorts_of_segments(*, in_place: bool = False, has_nan: bool = False) -> Any:
+    """Return sorts of pairs, in which many keys are equal, from segments of all lengths."""
+
+    def calls(gpu: Backend, rng: np.random.Generator) -> Results:
+        few = np.sort(rng.integers(2500, N - 9, 700))
+        offsets = np.array([3, 4, 4, 21, 60, 2400, *few, N - 7])
+        x = rng.integers(0, 9, N).astype(np.float32)
+        if has_nan:
+            x[rng.integers(0, N, N // 5)] = np.nan
+        places = np.arange(N, dtype=np.int32)
+        want = places.copy()
+        for begin, end in itertools.pairwise(offsets):
+            want[begin:end] = begin + np.argsort(x[begin:end], kind="stable")
+        given, ends = (gpu.to_device(x), gpu.to_device(places)), gpu.to_device(offsets)
+        out = given if in_place else None
+        got = ga.segmented_sort(given[0], ends, values=given[1], out=out)
+        if not has_nan:
+            yield got[0], x[want]
+        yield got[1], want
+
+    return calls
+
+
+def firsts(shape: tuple[int, ...], k: int, spread: int = 300) -> Any:
+    """Return calls for the first elements of rows."""
+
+    def calls(gpu: Backend, rng: np.random.Generator) -> Results:
+        for _ in range(2):
+            x = rng.integers(-spread, spread + 1, shape).astype(np.int32)
+            want = np.argsort(~x, axis=-1, kind="stable")[..., :k]
+            values, indices = ga.top_k(gpu.to_device(x), k)
+            yield indices, want
+            yield values, np.take_along_axis(x, want, -1)
+
+    return calls
+
+
+def firsts_of_a_few_lanes(gpu: Backend, rng: np.random.Generator) -> Results:
+    """Return rows whose first elements stand 32 apart."""
+    x = rng.integers(0, 100, (9, 1000)).astype(np.int32)
+    x[:, 3::32] += 1000
+    x[:, 7::32] += 1000
+    want = np.argsort(~x, axis=-1, kind="stable")[..., :12]
+    yield ga.top_k(gpu.to_device(x), 12).indices, want
+
+
+def ranks(shape: tuple[int, ...], k: Any, spread: int = 300) -> Any:
+    """Return calls for the elements of some ranks in each row."""
+
+    def calls(gpu: Backend, rng: np.random.Generator) -> Results:
+        x = rng.integers(-spread, spread + 1, shape).astype(np.int32)
+        yield ga.kth_value(gpu.to_device(x), k), np.moveaxis(np.sort(x)[..., k], -1, 0)
 
     return calls

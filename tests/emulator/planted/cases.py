@@ -10,11 +10,11 @@ import numpy as np
 from support import Backend
 
 import gpualgo as ga
-from emulator.planted import by_index, segmented_sort, segments
-from emulator.planted.adjacent import differences
-from emulator.planted.by_key import reductions_by_key, scans_by_key, scans_of_pairs
 from emulator.planted.calls import (
     Results,
+    differences,
+    firsts,
+    firsts_of_a_few_lanes,
     greatest,
     histograms,
     joint_histograms,
@@ -22,21 +22,28 @@ from emulator.planted.calls import (
     merged_runs,
     merges,
     of_pairs,
+    ranks,
     reductions,
+    reductions_by_index,
+    reductions_by_key,
     reductions_in_order,
     reductions_of_records,
+    reductions_of_segments,
     scans,
+    scans_by_key,
+    scans_of_pairs,
     scans_of_records,
+    scans_of_segments,
+    searches,
     selections,
     sorts,
+    sorts_of_segments,
     sorts_of_tuples,
     sums_beside,
     sums_of_two,
     weighted,
     with_numbers,
 )
-from emulator.planted.search import searches
-from emulator.planted.top_k import firsts, firsts_of_a_few_lanes, ranks
 from gpualgo._algorithms.by_index import cuda as sums
 from gpualgo._algorithms.by_index import tuning as indexed
 from gpualgo._algorithms.by_key import cuda as by_key
@@ -164,19 +171,19 @@ CASES = {
     "adjacent difference": Case(differences((2103,), 0)),
     "adjacent difference of rows": Case(differences((700, 3), 1)),
     "adjacent difference of columns": Case(differences((64, 48), 0)),
-    "segments": Case(segments.reductions("all")),
-    "segments of the end": Case(segments.reductions("end")),
-    "segments of any offsets": Case(segments.reductions("any")),
-    "segments that overlap": Case(segments.reductions("overlap")),
-    "scan of segments": Case(segments.scans(has_row_init=False)),
-    "scan of segments from starts": Case(segments.scans(has_row_init=True)),
-    "sorted segments": Case(segmented_sort.sorts(), _SEGMENTS),
-    "sorted segments in place": Case(segmented_sort.sorts(in_place=True), _SEGMENTS),
-    "segments of NaN": Case(segmented_sort.sorts(has_nan=True), _SEGMENTS),
+    "segments": Case(reductions_of_segments("all")),
+    "segments of the end": Case(reductions_of_segments("end")),
+    "segments of any offsets": Case(reductions_of_segments("any")),
+    "segments that overlap": Case(reductions_of_segments("overlap")),
+    "scan of segments": Case(scans_of_segments(has_row_init=False)),
+    "scan of segments from starts": Case(scans_of_segments(has_row_init=True)),
+    "sorted segments": Case(sorts_of_segments(), _SEGMENTS),
+    "sorted segments in place": Case(sorts_of_segments(in_place=True), _SEGMENTS),
+    "segments of NaN": Case(sorts_of_segments(has_nan=True), _SEGMENTS),
     "select": Case(selections(20_003, has_rest=False), _SELECT),
     "partition": Case(selections(5003, has_rest=True), _SELECT),
-    "by index": Case(by_index.reductions),
-    "by index of many shares": Case(by_index.reductions, _MANY_SHARES),
+    "by index": Case(reductions_by_index),
+    "by index of many shares": Case(reductions_by_index, _MANY_SHARES),
     "reduce by key": Case(reductions_by_key, _BY_KEY),
     "scan by key": Case(scans_by_key(9, 3000), _BY_KEY),
     "scan of pairs of one key": Case(scans_of_pairs, _MANY_BLOCKS),

@@ -14,7 +14,7 @@ import pytest
 from support import Backend
 
 from emulator import streams, trial, work
-from emulator.planted.bug import WRONG, Bug
+from emulator.planted import WRONG, Bug
 from emulator.planted.cases import CASES, Case
 from gpualgo._algorithms.merge_sort import cuda
 from gpualgo._cuda import build
@@ -33,10 +33,8 @@ def plant(bug: Bug, folder: Path) -> Path:
     """Return a copy of cuda_src that has the bug."""
     target = folder / "cuda_src"
     shutil.copytree(build.source_folder(), target)
-    header = target / bug.header
-    text = header.read_text()
-    assert text.count(bug.old) == 1, f"{bug.name}: not once in {bug.header}"
-    header.write_text(text.replace(bug.old, bug.new))
+    header = target / bug.file
+    header.write_text(bug.planted(header.read_text()))
     return target
 
 
