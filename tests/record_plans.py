@@ -9,11 +9,7 @@ from typing import Any
 import numpy as np
 from support import Array, Backend, assert_same, summable
 
-from gpualgo._arrays.view import View, as_view
 from gpualgo._base import records
-from gpualgo._cuda.plan import Plan
-from gpualgo._operators.operator import Operator
-from gpualgo._pipeline.problem import NO_INIT
 
 Host = np.ndarray[Any, Any]
 Leaves = tuple[Host, ...]
@@ -120,20 +116,6 @@ def scanned(
     if init is not None:
         lines = [leaf[:-1] if exclusive else leaf[1:] for leaf in lines]
     return tuple(np.moveaxis(leaf[:: -1 if reverse else 1], 0, axis) for leaf in lines)
-
-
-def views_of(arrays: Sequence[Array]) -> list[View]:
-    return [as_view(x, "x") for x in arrays]
-
-
-def queue(
-    plan: Plan, op: Operator, sources: list[View], targets: list[View], init: Host | None
-) -> None:
-    """Queue a plan where its arrays' library would."""
-    start = NO_INIT if init is None else (init.tobytes(), 1, 0, 0)
-    stream = sources[0].library.stream(sources[0].device)
-    pointers = [view.ptr for view in (*sources, *targets)]
-    plan.queue(stream, (*start, op.words, *pointers))
 
 
 def check(cuda: Backend, got: Sequence[Array], want: Leaves) -> None:
