@@ -135,16 +135,6 @@ def test_tables_that_just_fit(backend: Backend, size: int) -> None:
         assert_same(backend.to_host(got), _wanted(part, x, count))
 
 
-def test_float_sums_repeat(backend: Backend) -> None:
-    rng = np.random.default_rng(5)
-    indices, x = rng.integers(0, 9, N), rng.standard_normal(N).astype(np.float32)
-    given = backend.to_device(indices), backend.to_device(x)
-    first = backend.to_host(INDEX(*given, 9))
-    assert_same(backend.to_host(INDEX(*given, 9)), first)
-    exact = np.bincount(indices, x.astype(np.float64), 9)
-    np.testing.assert_allclose(first, exact, rtol=1e-5, atol=1e-3)
-
-
 @pytest.mark.usefixtures("backend")
 def test_host_arrays_of_several_tasks() -> None:
     n = 5 << 16
