@@ -10,11 +10,7 @@ import leaves
 import numpy as np
 from support import Array, Backend, assert_same, summable
 
-from gpualgo._arrays.view import View, as_view
 from gpualgo._base import records
-from gpualgo._cuda.plan import Plan
-from gpualgo._operators.operator import Operator
-from gpualgo._pipeline.problem import NO_INIT
 
 Host = np.ndarray[Any, Any]
 Leaves = tuple[Host, ...]
@@ -80,20 +76,6 @@ def folded(kind: Kind, x: Leaves, axes: tuple[int, ...], init: Host | None) -> L
 
 def scanned(kind: Kind, x: Leaves, axis: int | None, init: Host | None, **options: bool) -> Leaves:
     return tuple(leaves.scanned(kind.fn, list(x), kind.acc, axis, init, **options))
-
-
-def views_of(arrays: Sequence[Array]) -> list[View]:
-    return [as_view(x, "x") for x in arrays]
-
-
-def queue(
-    plan: Plan, op: Operator, sources: list[View], targets: list[View], init: Host | None
-) -> None:
-    """Queue a plan where its arrays' library would."""
-    start = NO_INIT if init is None else (init.tobytes(), 1, 0, 0)
-    stream = sources[0].library.stream(sources[0].device)
-    pointers = [view.ptr for view in (*sources, *targets)]
-    plan.queue(stream, (*start, op.words, *pointers))
 
 
 def check(cuda: Backend, got: Sequence[Array], want: Leaves) -> None:

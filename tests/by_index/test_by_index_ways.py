@@ -11,7 +11,6 @@ import pytest
 from support import (
     DTYPES,
     INTEGERS,
-    LAYOUTS,
     Backend,
     affine,
     assert_same,
@@ -123,24 +122,6 @@ def test_every_index(backend: Backend, dtype: np.dtype[Any]) -> None:
     assert_same(backend.to_host(INDEX(*given, 100, START, compose)), _wanted(indices, x, 100))
 
 
-@pytest.mark.parametrize("layout", [name for name in LAYOUTS if name != "swapped"])
-def test_layouts(backend: Backend, layout: str) -> None:
-    indices, x = _indices("random", 2400, 30).reshape(40, 60), affine((40, 60))
-    given = backend.arrange(layout, indices), backend.arrange(layout, x)
-    want = _wanted(indices, x, 30)
-    assert_same(backend.to_host(INDEX(*given, 30, START, compose)), want)
-    out = backend.to_device(np.zeros(60, x.dtype))[::2]
-    assert INDEX(*given, 30, START, compose, out=out) is out
-    assert_same(backend.to_host(out), want)
-
-
-def test_guards(backend: Backend, guarded: Any) -> None:
-    indices, x = _indices("random", 3000, 33), affine(3000)
-    out = guarded((33,), x.dtype)
-    INDEX(backend.to_device(indices), backend.to_device(x), 33, START, compose, out=out)
-    assert_same(backend.to_host(out), _wanted(indices, x, 33))
-
-
 @pytest.mark.parametrize("size", [4090, 4096, 4097])
 def test_tables_that_just_fit(backend: Backend, size: int) -> None:
     """And those that do not: elements are sorted first, with the same results."""
@@ -154,31 +135,11 @@ def test_tables_that_just_fit(backend: Backend, size: int) -> None:
         assert_same(backend.to_host(got), _wanted(part, x, count))
 
 
-def test_float_sums_repeat(backend: Backend) -> None:
-    rng = np.random.default_rng(5)
-    indices, x = rng.integers(0, 9, N), rng.standard_normal(N).astype(np.float32)
-    given = backend.to_device(indices), backend.to_device(x)
-    first = backend.to_host(INDEX(*given, 9))
-    assert_same(backend.to_host(INDEX(*given, 9)), first)
-    exact = np.bincount(indices, x.astype(np.float64), 9)
-    np.testing.assert_allclose(first, exact, rtol=1e-5, atol=1e-3)
-
-
 @pytest.mark.usefixtures("backend")
 def test_host_arrays_of_several_tasks() -> None:
     n = 5 << 16
     indices, x = _indices("random", n, 77), affine(n)
     assert_same(INDEX(indices, x, 77, START, compose), _wanted(indices, x, 77))
-
-
-def test_computed_inputs(backend: Backend) -> None:
-    places, x = _indices("random", 900, 20), np.arange(900)
-    on, k = (backend.to_device(places), backend.to_device(x)), 3
-    lazy = ga.lazy.transform(lambda a: a * k, on[1])
-    want = np.bincount(places, 3 * x, 20).astype(x.dtype)
-    assert_same(backend.to_host(INDEX(on[0], lazy, 20)), want)
-    shifted = ga.lazy.transform(lambda a: a + 2, on[0])
-    assert_same(backend.to_host(INDEX(shifted, lazy, 22))[2:], want)
 
 
 @pytest.mark.parametrize("size", [20, 9000])
@@ -199,24 +160,6 @@ def test_what_reads_no_array(backend: Backend, size: int) -> None:
     assert_same(backend.to_host(got[0]), sums)
     is_there = np.isin(np.arange(size), places)
     assert_same(backend.to_host(got[1]), np.where(is_there, 3, -1))
-
-
-def test_plans(backend: Backend) -> None:
-    indices, x = _indices("random", 900, 20), affine(900)
-    given = backend.to_device(indices), backend.to_device(x)
-    plan = ga.prepare(INDEX, *given, 20, START, compose)
-    other = np.roll(x, 5)
-    want = _wanted(indices, other, 20)
-    assert_same(backend.to_host(plan(given[0], backend.to_device(other))), want)
-    starts = affine(20, seed=4)
-    plan = ga.prepare(INDEX, *given, 20, backend.to_device(starts), compose)
-    for first in (starts, starts[::-1].copy()):
-        want = first.copy()
-        for i, element in zip(indices, x, strict=True):
-            want[i] = compose(want[i], element)
-        assert_same(backend.to_host(plan(*given, backend.to_device(first))), want)
-    with pytest.raises(ValueError, match=r"layout|shape|prepared"):
-        plan(given[0][:5], given[1][:5], backend.to_device(starts))
 
 
 @pytest.mark.usefixtures("backend")

@@ -71,27 +71,6 @@ def test_shares() -> None:
     assert found.tolist() == np.bincount(x % 37, x).tolist()
 
 
-def test_order(backend: Backend) -> None:
-    """Elements of an index are combined in their order, by what does not commute."""
-    n, size = 2003, 37
-    rng = np.random.default_rng(3)
-    indices = rng.integers(0, size - 2, n)
-    parts = rng.integers(1, 9, n), rng.integers(0, 99, n)
-
-    def after(p: Any, q: Any) -> Any:
-        return p[0] * q[0], q[0] * p[1] + q[1]
-
-    def wrapped(p: Any, q: Any) -> Any:
-        return tuple((int(a) + 2**63) % 2**64 - 2**63 for a in after(p, q))
-
-    given = backend.to_device(indices), tuple(map(backend.to_device, parts))
-    got = ga.reduce_by_index(*given, size, (1, 5), after)
-    pairs = list(zip(*(part.tolist() for part in parts), strict=True))
-    want = looped(indices, pairs, size, wrapped, (1, 5))
-    for mine, other in zip(got, zip(*want, strict=True), strict=True):
-        same_bits(backend, mine, np.array(other))
-
-
 def test_none(backend: Backend) -> None:
     """No elements, no results, and results of which there are no elements."""
     none = backend.to_device(np.zeros(0, np.int64))
@@ -100,18 +79,6 @@ def test_none(backend: Backend) -> None:
     one = backend.to_device(np.array([1]))
     op = ga.Operator(lambda a, b: max(a, b), identity=-9)
     same_bits(backend, ga.reduce_by_index(one, one, 3, None, op), np.array([-9, 1, -9]))
-
-
-def test_outputs(backend: Backend) -> None:
-    indices, x = backend.to_device(np.array([1, 1, 0])), backend.to_device(np.array([1, 2, 3]))
-    out = backend.to_device(np.zeros(2, np.float64))
-    assert ga.reduce_by_index(indices, x, 2, dtype=np.float64, out=out) is out
-    same_bits(backend, out, np.array([3.0, 3.0]))
-    for bad in (out[:1], backend.to_device(np.zeros(2, np.int8))):
-        with pytest.raises((TypeError, ValueError), match=r"^reduce_by_index: out"):
-            ga.reduce_by_index(indices, x, 2, out=bad)
-    with pytest.raises(ValueError, match=r"^reduce_by_index: out overlaps x"):
-        ga.reduce_by_index(indices, x, 2, out=x[:2])
 
 
 def test_no_results(cuda: Backend) -> None:

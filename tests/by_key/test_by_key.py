@@ -22,7 +22,7 @@ from by_key.reference import (
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support import DTYPES, LAYOUTS, Backend, examples, random_array, sampled, scaled, summable
+from support import DTYPES, Backend, examples, random_array, sampled, scaled, summable
 
 import gpualgo as ga
 from gpualgo import lazy
@@ -74,18 +74,6 @@ def test_dtypes(backend: Backend, dtype: np.dtype[Any]) -> None:
     )
     ufunc = np.maximum if fold is max else np.add
     same_bits(backend, scans, np.array(scanned_by_key(list(keys), list(x), ufunc), dtype))
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_layouts(backend: Backend, layout: str) -> None:
-    keys, x = in_runs(2 * TILE + 77, 5).reshape(-1, 1)[: 2 * TILE].reshape(64, -1), None
-    x = values(keys.size).reshape(keys.shape)
-    arrays = backend.arrange(layout, keys), backend.arrange(layout, x)
-    got = ga.reduce_by_key(*arrays, consecutive=True)
-    for mine, want in zip(got, summed_by_key(keys.ravel(), x.ravel()), strict=True):
-        same_bits(backend, mine, want)
-    scan = ga.inclusive_scan_by_key(*arrays, consecutive=True)
-    same_bits(backend, scan, running_sums(keys.ravel(), x.ravel()))
 
 
 Affine = namedtuple("Affine", "a b")
@@ -197,14 +185,6 @@ def test_dtype_and_init(backend: Backend) -> None:
     same_bits(backend, got.aggregates, sums + 5)
     scan = ga.inclusive_scan_by_key(*arrays, 7, consecutive=True, dtype=np.int16)
     same_bits(backend, scan, (running_sums(keys, x.astype(np.int16)) + 7).astype(np.int16))
-
-
-def test_in_place(backend: Backend) -> None:
-    keys, x = in_runs(2 * TILE + 9, 50), values(2 * TILE + 9)
-    arrays = backend.to_device(keys), backend.to_device(x.copy())
-    found = ga.inclusive_scan_by_key(*arrays, consecutive=True, out=arrays[1])
-    assert found is arrays[1]
-    same_bits(backend, found, running_sums(keys, x))
 
 
 @pytest.mark.parametrize("room", [0, 1, 100, 5000])

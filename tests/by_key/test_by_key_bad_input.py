@@ -58,12 +58,6 @@ def test_equality(backend: Backend, function: Callable[..., Any]) -> None:
 
 
 @each
-def test_flags(function: Callable[..., Any]) -> None:
-    for value in (1, "yes", None, np.array([True, False])):
-        refused(TypeError, "consecutive", function, KEYS, X, consecutive=value)
-
-
-@each
 @both
 def test_operators(function: Callable[..., Any], consecutive: bool) -> None:
     with pytest.raises(TypeError, match=f"^{function.__name__}: op"):

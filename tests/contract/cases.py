@@ -154,6 +154,7 @@ def _sorts() -> list[Case]:
     f = ga.radix_sort
     return [
         Case(f, "several tiles", (KEYS,)),
+        Case(f, "a short row", (((1003,), "int32"),)),
         Case(f, "pairs", PAIRS),
         Case(f, "columns", (((211, 37), "int16"),), {"axis": 0, "descending": True}),
         Case(f, "bits", (((3001,), "uint32"),), {"begin_bit": 4, "end_bit": 20}),

@@ -125,6 +125,10 @@ def segments(f: Callable[..., Any]) -> list[Case]:
             {"init": (1, -9.5)}, paired, captures=True, is_tuple=True,
         ),
         case("lazy ones", (((3001,), "int32"), ((301,), "int32")), is_lazy=True),
+        case(
+            "a start for each segment", (((3001,), "int32"), ((301,), "int32"), ((300,), "int32")),
+            last_are=("init",),
+        ),
     ]  # fmt: skip
 
 
@@ -184,6 +188,8 @@ def by_index(f: Callable[..., Any]) -> list[Case]:
         inputs = (shape, "uint8"), (shape, dtype)
         return Case(f, about, inputs, given, *more, last_are=("x",), **others)
 
+    starts = (((3001,), "uint8"), ((3001,), "int32"), ((256,), "int32"))
+
     return [
         case("several tiles", LONG, "float32"),
         case("rows", (37, 211), "int16", {"dtype": "int64", "init": 5}),
@@ -192,4 +198,5 @@ def by_index(f: Callable[..., Any]) -> list[Case]:
         # To a graph two arrays without memory are one.
         case("empty", (0, 5), "float32", can_be_recorded=False),
         case("lazy ones", (3001,), "int32", is_lazy=True, puts_together=True),
+        Case(f, "a start for each result", starts, {"size": 256}, last_are=("x", "init")),
     ]  # fmt: skip

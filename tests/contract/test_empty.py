@@ -53,7 +53,7 @@ def without_elements(case: Case, results: list[np.ndarray[Any, Any]], axis: int)
 
 @each_case
 def test_every_axis(backend: Backend, case: Case) -> None:
-    if case.last_are == ("init",):
+    if "init" in case.last_are:
         pytest.skip("starts have another shape than elements; rows without any are tested there")
     results = hosts(backend, case.on(backend)(*case.arrays(backend)))
     for axis in range(-max(len(shape) for shape, _ in case.inputs), 0):

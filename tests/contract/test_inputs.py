@@ -27,6 +27,20 @@ def test_every_layout(backend: Backend, case: Case) -> None:
 
 
 @each_case
+def test_repeated_along_an_axis(backend: Backend, case: Case) -> None:
+    """Elements that lie in memory once are as many as there are."""
+    case = case.in_any_order()
+    call, (first, *rest) = case.on(backend), case.samples()
+    others = [backend.to_device(x) for x in rest]
+    for axis in range(first.ndim if first.size and not (case.is_merged or case.is_searched) else 0):
+        part = first.take([0], axis)
+        whole = np.repeat(part, first.shape[axis], axis)
+        want = hosts(backend, call(backend.to_device(whole), *others))
+        spread = backend.xp.broadcast_to(backend.to_device(part), first.shape)
+        assert_bits(hosts(backend, call(spread, *others)), want)
+
+
+@each_case
 def test_read_only_and_misaligned(backend: Backend, case: Case) -> None:
     """Arrays of the host."""
     host = Backend(backend.name, np)
@@ -125,3 +139,13 @@ def _named(value: Any, long: np.dtype[Any]) -> Any:
     if isinstance(value, int):
         return long.type(value)
     return long if isinstance(value, str) and np.dtype(value) == long else value
+
+
+@pytest.mark.parametrize("function", ALGORITHMS, ids=lambda f: f.__name__)
+def test_lazy_arrays(backend: Backend, function: Any) -> None:
+    """What computes the first array's elements, along rows and down columns, is as the array."""
+    for case in [c for c in cases_of(function) if c.about in ("several tiles", "rows", "columns")]:
+        call, arrays = case.on(backend), case.arrays(backend)
+        want = hosts(backend, call(*arrays))
+        made = ga.lazy.transform(lambda a: a, arrays[0])
+        assert_bits(hosts(backend, call(made, *arrays[1:])), want)

@@ -99,7 +99,7 @@ def test_one_output_for_each_result(backend: Backend, case: Case) -> None:
     make = used(backend)
     outs = tuple(make(x.shape, x.dtype) for x in want)
     for out in (outs + outs[:1], outs[:-1], outs if len(outs) == 1 else outs[0]):
-        with pytest.raises(TypeError, match=rf"^{case.name}: out"):
+        with pytest.raises(TypeError, match=rf"^{case.name}: out .*(tuple|an array)"):
             call(*arrays, out=out)
     assert all((backend.to_host(x) == 1).all() for x in outs)
 

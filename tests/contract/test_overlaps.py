@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 from contract.case import TABLE, Call, Case, assert_bits, bytes_view, hosts, outputs_like, used
 from contract.cases import each_capturing, each_case
-from support import Array, Backend, forget_problems
+from support import LAYOUTS, Array, Backend, forget_problems
 
 STEP = 16  # bytes: arrays start at multiples of it, so that nothing but the overlap is amiss
 
@@ -120,7 +120,7 @@ def test_of_what_is_captured(backend: Backend, case: Case) -> None:
 
 
 @each_case
-def test_in_place(backend: Backend, case: Case) -> None:
+def test_in_place(backend: Backend, guarded: Callable[..., Array], case: Case) -> None:
     call, samples = case.on(backend), case.samples()
     want = hosts(backend, call(*case.arrays(backend)))
     allowed = call.in_place_of(*case.arrays(backend))
@@ -133,16 +133,15 @@ def test_in_place(backend: Backend, case: Case) -> None:
             for j, (k, result) in enumerate(zip(ways, want, strict=True))
         ):
             continue
-        for layout in ("contiguous", "reversed", "fortran"):
+        for layout in LAYOUTS:
             if layout != "contiguous" and not all(x.shape and x.size for x in samples):
                 continue
             if layout != "contiguous" and samples[i].shape != want[0].shape:
                 continue  # only without gaps elements lie where those of the flattened result do
             for _ in range(2):
-                arrays = [
-                    backend.arrange(layout, x) if x.ndim else backend.to_device(x.copy())
-                    for x in samples
-                ]
+                arrays = [guarded(x.shape, x.dtype, layout) for x in samples]
+                for array, x in zip(arrays, samples, strict=True):
+                    array[...] = backend.to_device(x)
                 outs = tuple(
                     x if (x := arrays[k]).shape == result.shape else x.reshape(result.shape)
                     for k, result in zip(ways, want, strict=True)

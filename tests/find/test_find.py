@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support import DTYPES, LAYOUTS, Backend, a_few, random_array, sampled, scaled
+from support import DTYPES, Backend, a_few, random_array, sampled, scaled
 
 import gpualgo as ga
 from gpualgo import lazy
@@ -98,15 +98,6 @@ def test_dtypes(backend: Backend, dtype: np.dtype[Any]) -> None:
     same(backend, ga.count(given, backend.to_device(keep)), keep.sum())
     same(backend, ga.find(given, lambda a: a == a), 0)
     same(backend, ga.count(given, lambda a: a == a), 5003)
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_layouts(backend: Backend, layout: str) -> None:
-    x = random_array((37, 211), np.dtype("float64"))
-    given = backend.arrange(layout, x)
-    same(backend, ga.count(given, lambda a: a > 9), (x > 9).sum())
-    same(backend, ga.find(given, lambda a: a > 15, axis=1), where_first(x > 15, 1))
-    same(backend, ga.find(given, lambda a: a > 25), where_first(x > 25, None))
 
 
 def test_tuples_and_lazy_inputs(backend: Backend) -> None:

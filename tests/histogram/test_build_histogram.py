@@ -22,7 +22,8 @@ from gpualgo._algorithms.radix_sort import cuda as counting_sort
 from gpualgo._arrays.view import View
 from gpualgo._base import dtypes
 from gpualgo._cuda import build, templates
-from gpualgo._cuda.parameters import Packed
+from gpualgo._cuda.parameters import NUMBERS, Packed
+from gpualgo._cuda.plan import AT_NUMBERS
 from gpualgo._pipeline import planners
 from gpualgo._pipeline.problem import Call
 
@@ -55,8 +56,11 @@ class Machine:
         shared_bytes: int = 0, overlaps: bool = False,
     ) -> None:  # fmt: skip
         assert packed.parameters is spec.parameters
+        assert packed.parameters.size <= 4096, "more than a launch takes before CUDA 12.1"
         assert 0 < grid < 1 << 31
         assert shared_bytes <= self.device.shared_limit
+        numbers = {NUMBERS: AT_NUMBERS} if NUMBERS in packed.parameters.fields else {}
+        packed.parameters.address_indices({**numbers, **takes})
         self.launched.append(Launched(spec, packed.parameters.size, shared_bytes))
 
     def histogram(

@@ -9,7 +9,7 @@ import pytest
 import support
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support import FLOATS, INTEGERS, LAYOUTS, REAL, Backend, a_few, assert_same, random_array
+from support import FLOATS, INTEGERS, LAYOUTS, REAL, Backend, assert_same, random_array
 
 import gpualgo as ga
 
@@ -117,53 +117,10 @@ def test_every_layout(
     assert_same(backend.to_host(got), by_rows(x, 17, (-90, 90), axis))
 
 
-def test_broadcast_samples(backend: Backend) -> None:
-    row = np.random.default_rng(0).integers(0, 9, (1, 37)).astype(np.int32)
-    x = backend.xp.broadcast_to(backend.to_device(row), (53, 37))
-    for axis in a_few((0, 1, None)):
-        got = ga.histogram(x, 9, (0, 9), axis=axis)
-        assert_same(backend.to_host(got), by_rows(np.broadcast_to(row, (53, 37)), 9, (0, 9), axis))
-
-
-def test_misaligned_and_read_only_samples() -> None:
-    raw = np.zeros(4 * 5003 + 1, np.uint8)
-    x = raw[1:].view(np.float32)
-    x[...] = np.random.default_rng(0).random(5003)
-    x.flags.writeable = False
-    assert_same(ga.histogram(x, 7, (0, 1)), by_rows(x, 7, (0, 1)))
-    with ga.default_device("cpu"):
-        assert_same(ga.histogram(x, 7, (0, 1)), by_rows(x, 7, (0, 1)))
-
-
-@pytest.mark.parametrize(
-    ("shape", "axis"),
-    [((0,), None), ((0, 5), 0), ((5, 0), 1), ((3, 0, 4), 1), ((3, 0, 4), (0, 1)), ((0, 5), 1),
-     ((0, 0), None)],
-)  # fmt: skip
-def test_no_samples(backend: Backend, shape: tuple[int, ...], axis: Axis) -> None:
-    x = np.empty(shape, np.float32)
-    axes = range(x.ndim) if axis is None else (axis,) if isinstance(axis, int) else axis
-    kept = [n for a, n in enumerate(shape) if a not in axes]
-    for bins, number in [(6, 6), ([0.0, 1.0, 2.0], 2)]:
-        got = ga.histogram(backend.to_device(x), bins, axis=axis)
-        assert_same(backend.to_host(got), np.zeros((*kept, number), np.int64))
-
-
 def test_zero_dimensions(backend: Backend) -> None:
     x = backend.to_device(np.array(2.5))
     assert_same(backend.to_host(ga.histogram(x, 3, (0, 3))), np.array([0, 0, 1]))
     assert_same(backend.to_host(ga.histogram(x, 1, axis=())), np.array([1]))
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("axis", [None, 0, 1, (0, 2), (0, 1)])
-def test_out_in_every_layout(backend: Backend, guarded: Any, layout: str, axis: Axis) -> None:
-    x = np.random.default_rng(0).integers(0, 256, (9, 33, 20), dtype=np.uint8)
-    want = by_rows(x, 19, (0, 250), axis)
-    for dtype in a_few((np.int64, np.uint32, np.int16)):
-        out = guarded(want.shape, dtype, layout)
-        assert ga.histogram(backend.to_device(x), 19, (0, 250), axis=axis, out=out) is out
-        assert_same(backend.to_host(out), want.astype(dtype))
 
 
 @pytest.mark.parametrize("number", [1, 31, 256, 4097, 50_000])

@@ -22,34 +22,6 @@ def _counts(backend: Backend, shape: Any = (4,), dtype: Any = "int64") -> Any:
     return backend.to_device(np.full(shape, 77, dtype))
 
 
-@pytest.mark.parametrize(
-    "value", [[1.0, 2.0], 3.0, 3, True, None, "123", range(3), np.float32(3)], ids=repr
-)
-def test_not_an_array(backend: Backend, value: Any) -> None:
-    with refused(backend, TypeError, rf"^histogram: x .*{type(value).__name__}.*numpy\.asarray"):
-        ga.histogram(value, 4, (0, 1))
-    with refused(backend, TypeError, rf"^histogram: x .*{type(value).__name__}"):
-        ga.histogram(value, [0, 1])
-
-
-@pytest.mark.parametrize(
-    ("x", "message"),
-    [
-        (np.array([1, None], object), "object"),
-        (np.array(["a", "b"]), "<U1"),
-        (np.zeros(3, [("a", "f4", 2), ("b", "i4")]), "'a'"),
-        (np.zeros(3, "M8[s]"), "datetime64"),
-        (np.zeros(3, np.longdouble), "longdouble|float128|float96"),
-        (np.zeros(3, ">f4"), "big-endian"),
-        (np.ma.masked_array([1.0, 2.0], [True, False]), r"masked.*filled"),
-    ],
-    ids=["object", "str", "structured", "datetime", "longdouble", "big-endian", "masked"],
-)
-def test_dtypes_without_kernels(backend: Backend, x: Any, message: str) -> None:
-    with refused(backend, TypeError, f"^histogram: x.*({message})"):
-        ga.histogram(x, 4, (0, 1))
-
-
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])
 def test_complex_samples(backend: Backend, dtype: str) -> None:
     out = _counts(backend)
@@ -185,7 +157,7 @@ def test_edges_that_are_too_close(backend: Backend, dtype: str, bins: int, ends:
         ga.histogram(_x(backend, dtype), bins, ends)
 
 
-@pytest.mark.parametrize("dtype", ["float64", "bool", "complex64", "nope", 12, [1]], ids=str)
+@pytest.mark.parametrize("dtype", ["float64", "bool", "complex64"])
 def test_counters_that_cannot_count(backend: Backend, dtype: Any) -> None:
     with refused(backend, TypeError, "^histogram: .*dtype"):
         ga.histogram(_x(backend), 4, (0, 1), dtype=dtype)
@@ -205,17 +177,3 @@ def test_counters_too_narrow(backend: Backend, dtype: str, most: int) -> None:
     ga.histogram(rows, 4, (0, 7), axis=1, dtype=dtype)
     with refused(backend, ValueError, "^histogram: dtype"):
         ga.histogram(rows, 4, (0, 7), dtype=dtype)
-
-
-def test_streams_are_not_for_host_arrays() -> None:
-    with ga.default_device("cpu"), pytest.raises(ValueError, match=r"^histogram: stream"):
-        ga.histogram(np.ones(3), 4, (0, 1), stream=0)
-
-
-def test_out_of_memory(backend: Backend) -> None:
-    x = backend.xp.broadcast_to(_x(backend, shape=(1, 1)), (1 << 46, 2))
-    for _ in range(2):  # and the library still works after it
-        with pytest.raises(MemoryError):
-            ga.histogram(x, 4, (0, 1), axis=1)
-        counts = backend.to_host(ga.histogram(_x(backend), 2, (0, 6)))
-        assert counts.tolist() == [3, 3]

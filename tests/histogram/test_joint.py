@@ -153,22 +153,6 @@ def test_axes(backend: Backend, axis: Any) -> None:
     assert_same(got, want)
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("axis", [None, 0, 1])
-def test_layouts(backend: Backend, layout: str, axis: int | None) -> None:
-    x, y = random_array((33, 40), np.dtype("f4")), random_array((33, 40), np.dtype("f8"), 1)
-    bins, ends = (5, 6), ((-9, 9), (-8, 3))
-    want = counted(backend, (x, y), bins, ends, axis=axis)
-    if axis is None:
-        flat = np.histogramdd((x.ravel(), y.ravel()), bins, ends)[0].astype(np.int64)
-        assert_same(want, flat)
-    for given in (
-        (backend.arrange(layout, x), backend.to_device(y)),
-        (backend.arrange(layout, x), backend.arrange(layout, y)),
-    ):
-        assert_same(backend.to_host(ga.histogram(given, bins, ends, axis=axis)), want)
-
-
 def test_many_short_rows(backend: Backend) -> None:
     x, y = random_array((700, 9), np.dtype("f4")), random_array((700, 9), np.dtype("i2"), 1)
     edges = [np.linspace(-9, 9, 4).tolist(), [-20_000, 0, 30_000]]

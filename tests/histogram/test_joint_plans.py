@@ -26,18 +26,6 @@ def _arrays(backend: Backend, seed: int = 0) -> list[Any]:
     return [backend.to_device(a) for a in x]
 
 
-def test_a_plan_takes_what_the_function_takes(backend: Backend) -> None:
-    x, y, w = _arrays(backend)
-    plan = ga.prepare(ga.histogram, (x, y), BINS, ENDS, weights=w, axis=0)
-    for seed in (3, 6):
-        x, y, w = _arrays(backend, seed)
-        want = backend.to_host(ga.histogram((x, y), BINS, ENDS, weights=w, axis=0))
-        assert_same(backend.to_host(plan((x, y), w)), want)
-        out = backend.to_device(np.ones_like(want))
-        assert plan((x, y), w, out=out) is out
-        assert_same(backend.to_host(out), want)
-
-
 def test_a_plan_broadcasts(backend: Backend) -> None:
     x, y, w = _arrays(backend)
     row, column = w[:1], w[:, :1]
@@ -107,19 +95,6 @@ def test_storage(cuda: Backend) -> None:
     assert size > 16 * x.size + 12 * 10_000 * 30
     assert ga.temp_storage_bytes(ga.histogram, (x, y), many, ENDS) == 0
     assert ga.temp_storage_bytes(ga.histogram, (x, y), many, ENDS, dtype="i2") > 80_000
-
-
-def test_graphs_read_arrays_anew(cuda: Backend) -> None:
-    x, y, w = _arrays(cuda)
-    with ga.graph() as graph:
-        sums = ga.histogram((x, y), BINS, ENDS, weights=w)
-        counts = ga.histogram((x, y), (200, 300), ENDS)
-    for seed in (3, 6):
-        for array, other in zip((x, y, w), _arrays(cuda, seed), strict=True):
-            array[...] = other
-        graph.launch()
-        assert_same(cuda.to_host(sums), cuda.to_host(ga.histogram((x, y), BINS, ENDS, weights=w)))
-        assert_same(cuda.to_host(counts), cuda.to_host(ga.histogram((x, y), (200, 300), ENDS)))
 
 
 def test_graphs_refuse_what_the_host_reads(cuda: Backend) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support import LAYOUTS, Array, Backend
+from support import Backend
 
 import gpualgo as ga
 
@@ -126,24 +126,6 @@ def test_values_of_any_size(backend: Backend) -> None:
     _, found = ga.merge(*keys, a_values=first, b_values=second, less=coarse)
     for result, want in zip(found, parts, strict=True):
         assert_bits(backend.to_host(result), want[order])
-
-
-def test_layouts_and_outputs(backend: Backend, guarded: Callable[..., Array]) -> None:
-    a, b = sorted_keys(600, 1), sorted_keys(1900, 2)
-    whole = np.concatenate([a, b])
-    want = whole[np.argsort(whole // 10, kind="stable")]
-    for layout in LAYOUTS:
-        out = guarded(want.shape, want.dtype, layout)
-        given = (backend.arrange(layout, x) for x in (a, b))
-        assert ga.merge(*given, less=coarse, out=out) is out
-        assert_bits(backend.to_host(out), want)
-
-
-def test_lazy_inputs(backend: Backend) -> None:
-    a, b = np.arange(50, dtype=np.int32), np.arange(0, 90, 3, dtype=np.int32)
-    lazy = ga.lazy.asarray(backend.to_device(a)) * 2
-    got = ga.merge(lazy, backend.to_device(b))
-    assert_bits(backend.to_host(got), np.sort(np.concatenate([a * 2, b])))
 
 
 def refused(kind: type[Exception], message: str, call: Callable[[], Any]) -> None:

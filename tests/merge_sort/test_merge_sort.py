@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support import BFLOAT16, LAYOUTS, REAL, Array, Backend, a_few, random_array, sampled
+from support import BFLOAT16, REAL, Array, Backend, a_few, random_array, sampled
 
 import gpualgo as ga
 
@@ -209,14 +209,6 @@ def test_in_place(backend: Backend, layout: str) -> None:
         assert_bits(backend.to_host(y), values[by_coarse(keys)])
 
 
-def test_outputs_amid_others(backend: Backend, guarded: Callable[..., Array]) -> None:
-    keys = some_keys(2203)
-    for layout in LAYOUTS:
-        out = guarded(keys.shape, keys.dtype, layout)
-        assert ga.merge_sort(backend.to_device(keys), less=coarse, out=out) is out
-        assert_bits(backend.to_host(out), keys[by_coarse(keys)])
-
-
 def test_rows_of_one_element_into_misaligned_outputs(backend: Backend) -> None:
     keys = np.arange(5, dtype=np.int32).reshape(5, 1)
     memory = backend.to_device(np.zeros(keys.nbytes + 1, np.uint8))
@@ -256,13 +248,6 @@ def test_any_function_leaves_memory_alone(backend: Backend, guarded: Callable[..
     for less in (lambda a, b: a ^ b > 5, lambda a, b: True):
         out = guarded(keys.shape, keys.dtype)
         ga.merge_sort(backend.to_device(keys), less=less, out=out)
-
-
-def test_lazy_inputs(backend: Backend) -> None:
-    keys = some_keys(1003)
-    lazy = ga.lazy.asarray(backend.to_device(keys)) * 2
-    got = ga.merge_sort(lazy, less=coarse)
-    assert_bits(backend.to_host(got), (keys * 2)[by_coarse(keys * 2)])
 
 
 def test_sort_chooses(backend: Backend, kinds: list[str]) -> None:

@@ -1,4 +1,4 @@
-"""Arrays that operators capture, on the CPU: what is read, and what a swap of arrays costs."""
+"""Arrays that operators capture: what is read, and what a swap of arrays costs on the CPU."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support import BFLOAT16, DTYPES, LAYOUTS, assert_same, random_array
+from support import BFLOAT16, DTYPES, LAYOUTS, Backend, assert_same, random_array, scaled
 
 import gpualgo as ga
 
@@ -20,7 +20,10 @@ Function = Callable[..., Any]
 
 
 @pytest.fixture(autouse=True)
-def _on_cpu() -> Iterator[None]:
+def _on_cpu(request: pytest.FixtureRequest) -> Iterator[None]:
+    if "backend" in request.fixturenames:
+        yield
+        return
     with ga.default_device("cpu"):
         yield
 
@@ -53,9 +56,10 @@ INDICES = np.array([0, 3, 4, -1, -5, 2])
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_every_dtype(dtype: np.dtype[Any]) -> None:
+def test_every_dtype(backend: Backend, dtype: np.dtype[Any]) -> None:
     table = random_array(5, dtype)
-    assert_same(ga.transform(_lookup(table), INDICES), table[INDICES])
+    got = ga.transform(_lookup(backend.to_device(table)), backend.to_device(INDICES))
+    assert_same(backend.to_host(got), table[INDICES])
 
 
 @pytest.mark.parametrize("dtype", ["bool", "float16", "complex64"])
@@ -88,11 +92,13 @@ def test_a_composition_table() -> None:
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_every_layout(layout: str) -> None:
-    table = LAYOUTS[layout](lambda shape: np.arange(np.prod(shape)).reshape(shape), (4, 5))
+def test_every_layout(backend: Backend, layout: str) -> None:
+    values = np.arange(20).reshape(4, 5)
+    table = backend.arrange(layout, values)
     rows, columns = np.array([0, 3, -1, -4]), np.array([4, 0, -1, -5])
-    got = ga.transform(lambda i, j: table[i, j] + 100 * table.shape[1], rows, columns)
-    assert_same(got, table[rows, columns] + 500)
+    given = map(backend.to_device, (rows, columns))
+    got = ga.transform(lambda i, j: table[i, j] + 100 * table.shape[1], *given)
+    assert_same(backend.to_host(got), values[rows, columns] + 500)
 
 
 def test_rows_slices_and_broadcasts() -> None:
@@ -211,12 +217,18 @@ def test_keys_hold_layouts_alone() -> None:
     assert len({key(table) for table in (base, *others)}) == len(others) + 1
 
 
-def test_changed_values_are_seen() -> None:
-    table = np.zeros(3)
+def test_changed_values_are_seen(backend: Backend) -> None:
+    table, x = backend.to_device(np.zeros(3)), backend.to_device(np.array([1, 2]))
     op = _lookup(table)
     for value in range(3):
         table[...] = value
-        assert_same(ga.transform(op, np.array([1, 2])), np.full(2, float(value)))
+        assert_same(backend.to_host(ga.transform(op, x)), np.full(2, float(value)))
+
+
+def test_a_shape_that_changes_is_seen() -> None:
+    table = np.zeros(3)
+    op = _lookup(table)
+    ga.transform(op, np.array([1]))
     table.shape = (3, 1)
     with pytest.raises(TypeError, match="returns"):
         ga.transform(op, np.array([1]))
@@ -240,16 +252,17 @@ def _sum_less(table: Any, first: int) -> Function:
     return lambda a, b: a + b + (0 if table[0] == first else 1)
 
 
-def test_threads_with_tables_of_their_own() -> None:
-    x = np.arange(200_000) % 100
-    ready = threading.Barrier(4)
+def test_threads_with_tables_of_their_own(backend: Backend) -> None:
+    x = np.arange(scaled(200_000, emulated=3000)) % 100
+    given, ready = backend.to_device(x), threading.Barrier(4)
 
     def work(number: int) -> None:
         ready.wait()
-        for turn in range(10):
-            table = np.arange(100) * (number + 1) + turn
-            assert_same(ga.transform(_lookup(table), x), table[x])
-            assert ga.reduce(x, 0, _sum_less(table, turn)) == x.sum()
+        for turn in range(scaled(10, emulated=5)):
+            values = np.arange(100) * (number + 1) + turn
+            table = backend.to_device(values)
+            assert_same(backend.to_host(ga.transform(_lookup(table), given)), values[x])
+            assert ga.reduce(given, 0, _sum_less(table, turn)) == x.sum()
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(work, range(4)))

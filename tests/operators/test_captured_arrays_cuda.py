@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import threading
 import weakref
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from gate import Gate
-from support import DTYPES, LAYOUTS, Backend, a_few, assert_same, random_array, scaled
+from support import Backend, a_few, assert_same, scaled
 
 import gpualgo as ga
 from gpualgo._cuda import build
@@ -26,27 +25,6 @@ def _lookup(table: Any) -> Function:
 
 def _sum_mod(table: Any) -> Function:
     return lambda a, b: table[a + b]
-
-
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_every_dtype(cuda: Backend, dtype: np.dtype[Any]) -> None:
-    indices = np.array([0, 3, 4, -1, -5, 2])
-    table = random_array(5, dtype)
-    if table.dtype.kind == "V":
-        pytest.skip("CuPy has no bfloat16")
-    got = ga.transform(_lookup(cuda.to_device(table)), cuda.to_device(indices))
-    assert_same(cuda.to_host(got), table[indices])
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_every_layout(cuda: Backend, layout: str) -> None:
-    values = np.arange(20).reshape(4, 5)
-    table = cuda.arrange(layout, values)
-    rows, columns = np.array([0, 3, -1, -4]), np.array([4, 0, -1, -5])
-    got = ga.transform(
-        lambda i, j: table[i, j] + table.shape[1], *map(cuda.to_device, (rows, columns))
-    )
-    assert_same(cuda.to_host(got), values[rows, columns] + 5)
 
 
 @pytest.mark.parametrize("n", [5, 100_000, 3_000_000])
@@ -79,14 +57,6 @@ def test_swapping_builds_nothing(cuda: Backend, monkeypatch: pytest.MonkeyPatch)
     for _ in range(2):
         for k, table in enumerate(kept):
             assert_same(cuda.to_host(ga.transform(_lookup(table), x)), np.array([1.0, 0, 2]) + k)
-
-
-def test_changed_values_are_seen(cuda: Backend) -> None:
-    table, x = cuda.to_device(np.zeros(3)), cuda.to_device(np.array([1, 2]))
-    op = _lookup(table)
-    for value in range(3):
-        table[...] = value
-        assert_same(cuda.to_host(ga.transform(op, x)), np.full(2, float(value)))
 
 
 def test_a_table_lives_until_the_call_has_run(cuda: Backend, gate: Gate) -> None:
@@ -145,22 +115,6 @@ def test_a_table_that_is_still_being_written(cuda: Backend, gate: Gate) -> None:
             got = pool.submit(call)
             assert gate.blocks(got)
         assert_same(got.result(), np.full(1000, 7.0))
-
-
-def test_threads_with_tables_of_their_own(cuda: Backend) -> None:
-    n, rounds = scaled(100_000, emulated=3000), scaled(20, emulated=5)
-    x = cuda.to_device(np.arange(n) % 100)
-    ready = threading.Barrier(4)
-
-    def work(number: int) -> None:
-        ready.wait()
-        for turn in range(rounds):
-            table = np.arange(100) * (number + 1) + turn
-            got = cuda.to_host(ga.transform(_lookup(cuda.to_device(table)), x))
-            assert_same(got, table[np.arange(n) % 100])
-
-    with ThreadPoolExecutor(4) as pool:
-        list(pool.map(work, range(4)))
 
 
 def test_tables_by_protocol(cuda: Backend) -> None:
@@ -240,15 +194,3 @@ def test_tables_in_graphs(cuda: Backend) -> None:
         assert_same(cuda.to_host(scanned), want)
         assert_same(cuda.to_host(total), want[-1])
     assert held() is not None
-
-
-def test_prepared_calls_follow_a_swap(cuda: Backend) -> None:
-    table, x = cuda.to_device(np.array([1.0, 2.0])), cuda.to_device(np.array([1, 0]))
-
-    def op(i: Any) -> Any:
-        return table[i]
-
-    plan = ga.prepare(ga.transform, op, x)
-    assert_same(cuda.to_host(plan(x)), np.array([2.0, 1.0]))
-    table = cuda.to_device(np.array([3.0, 4.0]))
-    assert_same(cuda.to_host(plan(x)), np.array([4.0, 3.0]))

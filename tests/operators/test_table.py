@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from listing import PAGE, listing, parts
-from support import BFLOAT16, DTYPES, Backend
+from support import BFLOAT16, DTYPES, Backend, scaled
 from walk import Walk
 from walk_cases import cases, edges, grid, partner_cases
 from walk_others import constructors, holding, of_one, whole_numbers
@@ -43,6 +43,15 @@ def test_functions_of_one_number(backend: Backend, dtype: np.dtype[Any]) -> None
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_functions_of_one_number_of_every_dtype(backend: Backend, dtype: np.dtype[Any]) -> None:
     _one(backend, dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_operators_of_every_dtype(backend: Backend, dtype: np.dtype[Any]) -> None:
+    """Those of the language, of two numbers of one dtype."""
+    walk = Walk(backend)
+    some = [part[:: scaled(1, emulated=37)] for part in grid(dtype, dtype)]
+    walk.over([case for case in cases(2) if case.text.startswith("a ")], some)
+    walk.finish()
 
 
 def _partners(

@@ -151,11 +151,6 @@ def test_promotion_of_bfloat16(backend: Backend) -> None:
         _check(backend, lambda a, b: a + b, x, _values(np.dtype(dtype), seed=1))
 
 
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_comparisons_are_bool(backend: Backend, dtype: np.dtype[Any]) -> None:
-    _check(backend, lambda a, b: a == b, _values(dtype), _values(dtype, seed=1))
-
-
 @pytest.mark.parametrize("dtype", ["bool", "int64", "float16", "bfloat16", "complex64"])
 def test_not_is_bool(backend: Backend, dtype: str) -> None:
     x = _values(BFLOAT16 if dtype == "bfloat16" else np.dtype(dtype))

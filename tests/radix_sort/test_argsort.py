@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support import FLOATS, LAYOUTS, REAL, Backend, a_few, need_memory, random_array
+from support import FLOATS, REAL, Backend, a_few, need_memory, random_array
 from test_radix_sort import (
     HUGE,
     LONG,
@@ -89,19 +89,6 @@ def test_index_dtypes(backend: Backend, guarded: Any, dtype: str, n: int) -> Non
     assert_bits(backend.to_host(out), want)
     ga.argsort(device, out=out, dtype=dtype, descending=True)
     assert_bits(backend.to_host(out), stable_order(keys, True).astype(dtype))
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("n", [50, 5000, LONG])
-def test_layouts(backend: Backend, guarded: Any, layout: str, n: int) -> None:
-    keys = random_array(n, np.dtype("float64"))
-    order = stable_order(keys)
-    device = backend.arrange(layout, keys)
-    assert_bits(backend.to_host(ga.argsort(device)), order.astype(np.int64))
-    out = guarded((n,), "uint32", layout)
-    ga.argsort(device, out=out)
-    assert_bits(backend.to_host(out), order.astype(np.uint32))
-    assert_bits(backend.to_host(device), keys)
 
 
 def test_the_order_sorts(backend: Backend) -> None:

@@ -15,6 +15,7 @@ import pytest
 from gpualgo._algorithms.radix_sort import cuda
 from gpualgo._algorithms.radix_sort.cuda_passes import Job, Layout
 from gpualgo._algorithms.radix_sort.problem import Sort
+from gpualgo._arrays.forms import Form
 from gpualgo._arrays.view import View
 from gpualgo._base.strides import dense_strides
 from gpualgo._cuda import build
@@ -24,6 +25,7 @@ from gpualgo._driver import device as pools
 from gpualgo._pipeline import planners
 from gpualgo._pipeline.problem import Call
 
+Kind = str | tuple[str, ...]  # of an array, or of a tuple of arrays
 OWN, KEPT = 1 << 56, 1 << 57  # where storage lies
 STREAM = 7
 
@@ -119,19 +121,27 @@ class Machine:
         return Plan(device, steps, pieces)
 
     def sort(
-        self, dtype: str, shape: tuple[int, ...], values: str | None = None, axis: int | None = -1,
+        self, keys: Kind, shape: tuple[int, ...], values: Kind = (), axis: int | None = -1,
         index: str | None = None, step: int = 1, out_step: int = 1, shift: int = 0,
         in_place: bool = False,
     ) -> Made:  # fmt: skip
-        """Plan a sort of arrays that lie far apart; `step`: how far their items are, in items."""
-        dtypes = [np.dtype(name) for name in (dtype, values) if name is not None]
+        """Plan a sort of arrays that lie far apart; `step`: how far their items are, in items.
+
+        Keys are an array of a dtype, or a tuple of arrays, as values are.
+        """
+        parts = [part if isinstance(part, tuple) else (part,) for part in (keys, values)]
+        dtypes = [np.dtype(name) for part in parts for name in part]
         views = [view_of(i + 1, shape, d, step, shift) for i, d in enumerate(dtypes)]
         where = "radix_sort" if index is None else "argsort"
-        problem = Sort(Call(0, tuple(views), None, None, (False, 0, None, axis, index), where))
+        rest: tuple[Any, ...] = (False, 0, None, axis, index)
+        if isinstance(keys, tuple):
+            forms = [Form(tuple, (None,) * len(part)) for part in parts if part]
+            rest = ((False,) * len(keys), *rest[1:], tuple(forms))
+        problem = Sort(Call(0, tuple(views), None, None, rest, where))
         targets = views
         if not in_place:
             targets = [
-                view_of(i + 5, result.shape, result.dtype, out_step, 0)
+                view_of(i + 20, result.shape, result.dtype, out_step, 0)
                 for i, result in enumerate(problem.results)
             ]
         plan = planners.cuda_plan(problem, views, None, targets)
@@ -145,8 +155,12 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
 
 # --- any plan -----------------------------------------------------------------------------------
 
-KEYS = ["bool", "int8", "uint16", "float16", "int32", "float32", "uint64", "float64"]
-VALUES = ["int8", "float32", "complex128", "V3", "V24"]
+TUPLES = [("int8", "float32"), ("float64", "int64"), ("float32",) * 5, ("uint16",)]
+KEYS: list[Kind] = [
+    "bool", "int8", "uint16", "float16", "int32", "float32", "uint64", "float64", *TUPLES,
+]  # fmt: skip
+VALUES: list[Kind] = ["int8", "float32", "complex128", "V3", "V24"]
+TUPLES_OF_VALUES: list[Kind] = [("int8",), ("V3",), ("float32", "int8"), ("complex128", "V3")]
 SHAPES: list[tuple[int, ...]] = [(20,), (3000,), (100_000,), (1 << 23,), (1 << 28,),
           ((1 << 32) + 5,), (4, 70_000), (1029, 70_000), (70_000, 8)]  # fmt: skip
 LAYOUTS: list[dict[str, Any]] = [{}, {"step": 2}, {"out_step": 3}, {"shift": 1},
@@ -197,15 +211,14 @@ def check_storage(made: Made, machine: Machine) -> None:
 
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids=str)
-@pytest.mark.parametrize("dtype", KEYS)
-def test_every_plan_is_sound(dtype: str, layout: dict[str, Any], machine: Machine) -> None:
+@pytest.mark.parametrize("keys", KEYS, ids=str)
+def test_every_plan_is_sound(keys: Kind, layout: dict[str, Any], machine: Machine) -> None:
     for shape in SHAPES:
-        check(machine.sort(dtype, shape, **layout), machine)
-        for values in VALUES:
-            check(machine.sort(dtype, shape, values, **layout), machine)
+        for values in ((), *(TUPLES_OF_VALUES if isinstance(keys, tuple) else VALUES)):
+            check(machine.sort(keys, shape, values, **layout), machine)
         if "in_place" not in layout:
             for index in ("int64", "uint32") if math.prod(shape) < 1 << 32 else ("int64",):
-                check(machine.sort(dtype, shape, index=index, **layout), machine)
+                check(machine.sort(keys, shape, index=index, **layout), machine)
 
 
 # --- which steps --------------------------------------------------------------------------------
@@ -295,3 +308,54 @@ def test_a_launch_reads_what_copies_wrote(machine: Machine) -> None:
     (_, (source, rows)), (_, counted), *_, (_, (done, target)) = made.run()
     assert (source, target) == made.arrays
     assert rows == counted[0] == done
+
+
+# --- tuples -------------------------------------------------------------------------------------
+
+ONE, WIDE, BOTH = (4 << 20,), ("float64", "int64"), ("int32", "float32")
+EIGHT = ["radix_histogram", *["radix_pass"] * 8]
+CLEARED = ["clear", "clear"]
+
+
+def test_one_word(machine: Machine) -> None:
+    sort = machine.sort
+    assert sort(BOTH, ONE).names() == ["pack_words", *EIGHT, "unpack_words"]
+    assert sort(BOTH, (20,)).names() == ["pack_words", "sort_small_rows", "unpack_words"]
+    assert sort(BOTH, ONE, ("V3",)).names() == ["pack_words", *EIGHT, "gather", "unpack_words"]
+    assert sort(BOTH, ONE, BOTH).names() == [
+        "pack_words", "pack_words", *EIGHT, "unpack_words", "unpack_words",
+    ]  # fmt: skip
+    assert sort(BOTH, ONE, index="int64").names() == ["pack_words", *EIGHT]
+    assert sort(("float32",), ONE, BOTH).names() == ["pack_words", *PASSES, "unpack_words"]
+    moved = sort(BOTH, ONE, ("V8",), step=2, out_step=2)
+    assert moved.names() == ["pack_words", "copy", *EIGHT, "copy", "unpack_words"]
+    assert sort(BOTH, ONE, shift=1).names() == [
+        "copy", "copy", "pack_words", *EIGHT, "unpack_words",
+    ]  # fmt: skip
+
+
+def test_two_groups(machine: Machine) -> None:
+    sort = machine.sort
+    ordered = [*EIGHT, "pack_words", *CLEARED, *EIGHT]
+    assert sort(WIDE, ONE).names() == [*ordered, "pack_words"]
+    assert sort(WIDE, ONE, out_step=2).names() == [*ordered, "copy", "pack_words", "copy"]
+    assert sort(WIDE, ONE, index="uint32").names() == ordered
+    assert sort(WIDE, ONE, index="int64").names() == [*ordered, "pack_words"]
+    in_place = sort(WIDE, ONE, ("int8", "V3"), in_place=True)
+    assert in_place.names() == [
+        *ordered, "copy", "pack_words", "copy", "pack_words", "copy", "gather", "copy",
+    ]  # fmt: skip
+    assert sort(WIDE, (70_000, 8)).names() == [
+        "sort_small_rows", "pack_words", "sort_small_rows", "pack_words",
+    ]  # fmt: skip
+
+
+def test_groups_use_the_same_storage(machine: Machine) -> None:
+    """Beside the order and one group's keys: what the widest sort takes."""
+    n = ONE[0]
+    widest = machine.sort("float64", ONE, index="uint32").plan.temp_storage_bytes
+    for keys in (WIDE, (*WIDE, "uint64"), ("int64",) * 8):
+        bytes_taken = machine.sort(keys, ONE, index="uint32").plan.temp_storage_bytes
+        assert bytes_taken <= widest + 8 * n + (1 << 20)
+        cleared = machine.sort(keys, ONE, index="uint32").plan.steps
+        assert sum(isinstance(step, Clear) for step in cleared) == 2 * (len(keys) - 1)

@@ -93,18 +93,6 @@ def test_structured_arrays(align: bool, axis: int | None) -> None:
                 assert_bits(part[name], want[name])
 
 
-def test_read_only_and_misaligned_arrays() -> None:
-    raw = np.zeros(8 * N + 1, np.uint8)
-    a, b = raw[1 : 4 * N + 1].view("i4"), raw[4 * N + 1 :].view("f4")
-    a[:], b[:] = some(N, "int32"), some(N, "float32", 1)
-    order = lexical_order((a, b))
-    want = a[order], b[order]
-    a.flags.writeable = False
-    for got, other in zip(ga.radix_sort((a, b)), want, strict=True):
-        assert_bits(got, other)
-    assert_bits(ga.argsort((b, a, np.arange(float(N)))), lexical_order((b, a)))
-
-
 # --- outputs ------------------------------------------------------------------------------------
 
 

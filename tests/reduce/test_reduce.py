@@ -159,33 +159,6 @@ def test_init_that_changes(backend: Backend) -> None:
             assert float(ga.reduce(x, init)) == 10 + value
 
 
-@pytest.mark.parametrize(
-    ("dtype", "init", "wanted"),
-    [
-        ("int8", 7, "int8"),  # a Python number is weak
-        ("uint8", True, "uint8"),
-        ("float32", 7, "float32"),
-        ("float32", 0.5, "float32"),
-        ("float16", 0.5, "float16"),
-        ("complex64", 2.5, "complex64"),
-        ("complex64", 1j, "complex64"),
-        ("int8", np.int64(1000), "int64"),  # a NumPy scalar or array names the accumulator
-        ("float32", np.float64(0.5), "float64"),
-        ("int32", np.float64(0.5), "float64"),
-        ("float64", np.float32(0.5), "float32"),
-        ("int8", np.array(1000, np.int32), "int32"),
-        ("int8", np.array([1000], np.int32), "int32"),
-        ("bool", np.int64(0), "int64"),
-    ],
-)
-def test_init_and_the_accumulator(backend: Backend, dtype: str, init: Any, wanted: str) -> None:
-    x = summable(100, np.dtype(dtype))
-    result = backend.to_host(ga.reduce(backend.to_device(x), init))
-    first = np.asarray(init).reshape(()).astype(wanted)
-    with np.errstate(over="ignore"):
-        assert_same(result, np.asarray(np.add.reduce(x, dtype=wanted) + first))
-
-
 def test_dtype_is_the_accumulator(backend: Backend) -> None:
     x = backend.to_device(np.full(1000, 100, np.int8))
     assert_same(backend.to_host(ga.reduce(x, dtype=np.int64)), np.int64(100_000))
@@ -251,17 +224,6 @@ def test_what_comes_back(backend: Backend) -> None:
     device = ga.reduce(backend.to_device(x), keepdims=True)
     assert isinstance(device, backend.xp.ndarray)
     assert device.shape == (1, 1)
-
-
-def test_out(backend: Backend, guarded: Any) -> None:
-    x = summable((40, 50), np.dtype("float32"))
-    for shape, options in (((), {}), ((1, 1), {"keepdims": True}), ((40,), {"axis": 1})):
-        out = guarded(shape, "float32") if shape else guarded((1,), "float32").reshape(())
-        assert ga.reduce(backend.to_device(x), out=out, **options) is out
-        assert_same(backend.to_host(out), np.add.reduce(x, axis=options.get("axis")).reshape(shape))
-    wide = guarded((40,), "float64", "step")
-    ga.reduce(backend.to_device(x), np.float64(0), axis=1, out=wide)
-    assert_same(backend.to_host(wide), x.sum(axis=1, dtype="float64"))
 
 
 def test_beyond_32_bits(backend: Backend) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support import BFLOAT16, DTYPES, LAYOUTS, Array, Backend, a_few, random_array, sampled, scaled
+from support import BFLOAT16, DTYPES, Array, Backend, a_few, random_array, sampled, scaled
 
 import gpualgo as ga
 from gpualgo import lazy
@@ -68,12 +68,6 @@ def test_sizes(backend: Backend, n: int, most: int) -> None:
 def test_dtypes(backend: Backend, dtype: np.dtype[Any]) -> None:
     x = in_runs(scaled(20_021, emulated=9001), 5, dtype)
     check(backend, ga.run_length_encode(backend.to_device(x)), x)
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_layouts(backend: Backend, layout: str) -> None:
-    x = in_runs(37 * 211, 5, "int32").reshape(37, 211)
-    check(backend, ga.run_length_encode(backend.arrange(layout, x)), x.reshape(-1))
 
 
 def test_tuples_and_lazy_inputs(backend: Backend) -> None:

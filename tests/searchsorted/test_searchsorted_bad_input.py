@@ -45,20 +45,6 @@ def test_orders_that_are_none(backend: Backend) -> None:
     refused(TypeError, "less must be callable", lambda: f(a, a, less=3))
 
 
-def test_outputs(backend: Backend) -> None:
-    a = backend.to_device(np.arange(30))
-    v, out = backend.to_device(np.arange(20)), backend.to_device(np.zeros(20, np.int64))
-    f = ga.searchsorted
-    refused(ValueError, r"out has shape \(10,\)", lambda: f(a, v, out=out[:10]))
-    refused(TypeError, "out has dtype int64, the result has int32",
-            lambda: f(a, v, out=out, dtype="int32"))  # fmt: skip
-    refused(TypeError, "out has dtype float64", lambda: f(a, v, out=out.astype(np.float64)))
-    refused(ValueError, "out overlaps a", lambda: f(a, v, out=a[:20]))
-    refused(ValueError, "out overlaps v", lambda: f(a, v, out=v[::-1]))
-    narrow = backend.to_device(np.arange(20, dtype=np.int32))
-    refused(ValueError, "out overlaps v", lambda: f(a, narrow, out=narrow.view(np.int16)[:20]))
-
-
 def test_numbers_beside_a_gpu(backend: Backend) -> None:
     if backend.xp is np:
         pytest.skip("of device arrays")

@@ -11,7 +11,6 @@ import pytest
 from support import (
     DTYPES,
     INTEGERS,
-    LAYOUTS,
     Backend,
     affine,
     assert_same,
@@ -158,31 +157,6 @@ def test_dtypes_of_offsets(backend: Backend, index: np.dtype[Any]) -> None:
         for given in (backend.to_device(offsets), backend.to_device(every_other)[::2]):
             got = f(backend.to_device(x), given)
             assert_same(backend.to_host(got), want, zero_signs=False)
-
-
-@pytest.mark.parametrize("layout", ["offset", "step", "reversed", "padded"])
-def test_layouts(backend: Backend, layout: str) -> None:
-    assert layout in LAYOUTS
-    n, places = CASES["between"]
-    x = summable((n,), np.dtype("float32"))
-    given = backend.arrange(layout, x)
-    offsets = backend.arrange(layout, np.asarray(places, np.int64))
-    for f in ALL:
-        want = expected(f, x, places)
-        out = backend.arrange(layout, np.zeros_like(want))
-        f(given, offsets, out=out)
-        assert_same(backend.to_host(out), want, zero_signs=False)
-
-
-@pytest.mark.parametrize("f", SCANS, ids=lambda f: f.__name__)
-def test_in_place(backend: Backend, f: Callable[..., Any]) -> None:
-    n, places = CASES["tiles"]
-    x = affine((n,))
-    want = expected(f, x, places, np.uint64(START), compose)
-    given = backend.to_device(x.copy())
-    offsets = backend.to_device(np.asarray(places))
-    assert f(given, offsets, np.uint64(START), compose, out=given) is given
-    assert_same(backend.to_host(given), want)
 
 
 def test_special_values(backend: Backend) -> None:

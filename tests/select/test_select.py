@@ -14,7 +14,6 @@ import pytest
 from gate import Gate
 from support import (
     DTYPES,
-    LAYOUTS,
     Array,
     Backend,
     a_few,
@@ -85,18 +84,6 @@ def test_dtypes(backend: Backend, dtype: np.dtype[Any]) -> None:
     want = (x == (x & x if dtype.kind == "b" else x * x)).astype(bool)
     same(backend, kept, x[want])
     same(backend, rest, x[~want])
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_layouts(backend: Backend, layout: str) -> None:
-    """Elements in C order, marks in any layout of their own; outputs in any stride."""
-    x, keep = random_array((37, 211), np.dtype("float64")), marks((37, 211))
-    given, mask = backend.arrange(layout, x), backend.arrange("fortran", keep)
-    same(backend, ga.select(given, lambda a: a > 0.5), x[x > 0.5])
-    same(backend, ga.select(given, mask), x[keep])
-    kept, rest = ga.stable_partition(given, mask)
-    same(backend, kept, x[keep])
-    same(backend, rest, x[~keep])
 
 
 def test_tuples(backend: Backend) -> None:

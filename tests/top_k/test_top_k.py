@@ -10,7 +10,7 @@ import support
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ranked import MODES, NUMBERS, ODD, check, check_ranks, some
-from support import LAYOUTS, Backend, a_few
+from support import Backend, a_few
 
 import gpualgo as ga
 
@@ -70,14 +70,6 @@ def test_equal_and_ordered_elements(backend: Backend, x: Any) -> None:
     check_ranks(backend, x.copy(), [0, 1500, 3000])
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_every_layout(backend: Backend, layout: str) -> None:
-    x = some((37, 211), "int32")
-    laid = backend.arrange(layout, x)
-    check(backend, x, 9, "smallest", laid)
-    check_ranks(backend, x, [3, 100], laid)
-
-
 def test_every_axis(backend: Backend) -> None:
     x = some((5, 36, 7), "float32")
     for axis in a_few((0, 1, 2, -2, None), 2):
@@ -94,41 +86,8 @@ def test_every_axis(backend: Backend) -> None:
         np.testing.assert_array_equal(got, np.moveaxis(want, -1, 0))
 
 
-@pytest.mark.parametrize("layout", ["step", "reversed", "offset", "turned"])
-def test_outputs_of_any_layout(backend: Backend, layout: str) -> None:
-    x = some((37, 211), "int32")
-    like = {"turned": lambda new, shape: new(shape[::-1]).T, **LAYOUTS}[layout]
-
-    def made(shape: Any, dtype: Any) -> Any:
-        return like(lambda s: backend.to_device(np.zeros(s, dtype)), shape)
-
-    out = made((37, 5), np.int32), made((37, 5), np.int64)
-    want = ga.top_k(x, 5)
-    assert ga.top_k(backend.to_device(x), 5, out=out) is out
-    for mine, other in zip(out, want, strict=True):
-        np.testing.assert_array_equal(backend.to_host(mine), other)
-    out = made((2, 37), np.int32)
-    assert ga.kth_value(backend.to_device(x), (100, 3), out=out) is out
-    np.testing.assert_array_equal(backend.to_host(out), ga.kth_value(x, (100, 3)))
-
-
 def test_no_elements(backend: Backend) -> None:
-    x = backend.to_device(np.zeros((0, 5), np.float32))
-    for options, shape in (({"axis": 1}, (0, 3)), ({"axis": None}, (0,)), ({"axis": 0}, (0, 5))):
-        values, indices = ga.top_k(x, shape[-1] % 5, **options)
-        assert (values.shape, indices.shape) == (shape, shape)
-    assert ga.kth_value(x, 2, axis=1).shape == (0,)
-    assert ga.kth_value(x, [2, 3], axis=1).shape == (2, 0)
-    assert ga.kth_value(x, [], axis=0).shape == (0, 5)
     assert ga.top_k(backend.to_device(np.arange(9)), 0).values.shape == (0,)
-
-
-def test_lazy_ones(backend: Backend) -> None:
-    x = some((37, 211), "int32")
-    lazy = ga.lazy.asarray(backend.to_device(x)) * 2
-    for mine, other in zip(ga.top_k(lazy, 5), ga.top_k(x * 2, 5), strict=True):
-        np.testing.assert_array_equal(backend.to_host(mine), other)
-    np.testing.assert_array_equal(backend.to_host(ga.kth_value(lazy, 9)), np.sort(x * 2)[:, 9])
 
 
 def test_scalars() -> None:

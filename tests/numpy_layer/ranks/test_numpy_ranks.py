@@ -23,7 +23,6 @@ METHODS = [*_quantile_methods.DISCRETE_METHODS, *_quantile_methods.INTERPOLATING
 REAL = [dtype for dtype in DTYPES if dtype.kind in "iuf"]
 # NumPy's differences of few bits overflow.
 PLAIN = [dtype for dtype in REAL if dtype.kind == "f"]
-FINITE = [np.dtype(name) for name in ("float16", "float32", "float64", "uint8", "uint64")]
 
 
 @SMALL
