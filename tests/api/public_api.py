@@ -18,8 +18,8 @@ from typing import Any
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SNAPSHOT = Path(__file__).with_name("public_api.txt")
-MODULES = ("gpualgo", "gpualgo.lazy", "gpualgo.numpy", "gpualgo.shards", "gpualgo.dask")
-OPTIONAL = {"gpualgo.dask": "dask"}  # what a module needs beyond the base dependencies
+OPTIONAL = {"gpualgo.dask": "dask", "gpualgo.jax": "jax"}  # what a module needs beyond the base
+MODULES = ("gpualgo", "gpualgo.lazy", "gpualgo.numpy", "gpualgo.shards", *OPTIONAL)
 MESSAGES = "documented messages"
 
 # Classes that only the package makes, and attributes that only the package reads.
