@@ -196,10 +196,11 @@ def test_the_api_reference_lists_all_that_is_public() -> None:
     elsewhere |= {"gpualgo.shards.distribute"}  # the two are listed as gpualgo's
     modules = [ga, ga.lazy, importlib.import_module("gpualgo.numpy")]
     modules += [importlib.import_module("gpualgo.shards")]
-    if importlib.util.find_spec("dask") is not None:
-        modules += [importlib.import_module("gpualgo.dask")]
-    else:
-        listed = [name for name in listed if not name.startswith("gpualgo.dask.")]
+    for package in ("dask", "jax"):
+        if importlib.util.find_spec(package) is not None:
+            modules += [importlib.import_module(f"gpualgo.{package}")]
+        else:
+            listed = [name for name in listed if not name.startswith(f"gpualgo.{package}.")]
     public = {f"{module.__name__}.{name}" for module in modules for name in module.__all__}
     assert sorted(listed) == sorted(public - elsewhere)
 

@@ -18,11 +18,9 @@ from typing import Any
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SNAPSHOT = Path(__file__).with_name("public_api.txt")
-MODULES = (
-    "gpualgo", "gpualgo.lazy", "gpualgo.numpy", "gpualgo.shards", "gpualgo.dask", "gpualgo.torch",
-)  # fmt: skip
 # What a module needs beyond the base dependencies.
-OPTIONAL = {"gpualgo.dask": "dask", "gpualgo.torch": "torch"}
+OPTIONAL = {"gpualgo.dask": "dask", "gpualgo.jax": "jax", "gpualgo.torch": "torch"}
+MODULES = ("gpualgo", "gpualgo.lazy", "gpualgo.numpy", "gpualgo.shards", *OPTIONAL)
 MESSAGES = "documented messages"
 
 # Classes that only the package makes, and attributes that only the package reads.

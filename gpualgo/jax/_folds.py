@@ -1,0 +1,415 @@
+"""Reductions, scans and linear recurrences, also of segments, indices and keys."""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from gpualgo.jax import _arguments as arguments
+from gpualgo.jax._ffi import call
+from gpualgo.jax._gradients import Scan, differentiable, pull_sum_or_extreme, recurrence, starts
+from gpualgo.jax._orders import argsort
+
+
+def reduce(
+    x: Any, init: Any = None, op: Any = operator.add, *, axis: Any = None, keepdims: bool = False,
+    dtype: Any = None, vjp: Any = None,
+) -> jax.Array:  # fmt: skip
+    """Return the elements of an array combined: ``init op x[0] op x[1] op … op x[n-1]``.
+
+    Parameters
+    ----------
+    x : array
+        A jax or NumPy array of a dtype that gpualgo supports.
+    init : number or array, optional
+        The initial value, as for `gpualgo.reduce`. An array is broadcast to the shape of the result
+        (without `keepdims`), may be traced and has a gradient; it costs a copy of `x`.
+    op : callable
+        ``op(a, b)``, associative and pure, as for `gpualgo.reduce`. Numbers that it captures are
+        constants of the trace. It cannot capture arrays.
+    axis : None, int or tuple of ints
+        The axes to reduce; None means all. With `keepdims` they are kept with length one.
+    dtype : dtype, optional
+        The dtype of the accumulator and the result. By default that of `init` if it is a NumPy
+        number or an array, else ``x.dtype``. Without jax's 64-bit mode 64-bit dtypes become 32-bit
+        ones.
+    vjp : (callable, callable), optional
+        The derivatives of `op` by its left and its right argument: functions of ``(left, right)``
+        in jax.numpy, element by element. By default jax differentiates `op`, which then must have
+        no branches.
+
+    Raises
+    ------
+    TypeError
+        An argument has a wrong type, `op` captures an array, or the gradient of `op` is taken and
+        jax cannot differentiate it.
+    ValueError, numpy.exceptions.AxisError
+        A shape or an axis is wrong.
+    jax.errors.JaxRuntimeError
+        Any error of `gpualgo.reduce` while the program runs; it has the class and the message.
+
+    Notes
+    -----
+    The gradient of maxima and minima is shared equally by equal extremes. That of operators other
+    than sums, maxima and minima scans `x` and solves a reverse linear recurrence.
+
+    Examples
+    --------
+    >>> import jax, jax.numpy as jnp, gpualgo.jax as gj
+    >>> x = jnp.array([2.0, 3.0, 4.0])
+    >>> gj.reduce(x, None, lambda a, b: a * b)
+    Array(24., dtype=float32)
+    >>> jax.jit(jax.grad(lambda x: gj.reduce(x, None, lambda a, b: a * b)))(x)
+    Array([12.,  8.,  6.], dtype=float32)
+    """
+    where = "reduce"
+    x = arguments.array(x, f"{where}: x")
+    init, derived, acc = arguments.fold(where, x, init, op, dtype, vjp)
+    axis = range(x.ndim) if axis is None else axis
+    kept = sorted(a - x.ndim for a in np.lib.array_utils.normalize_axis_tuple(axis, x.ndim))
+    axes = tuple(kept)
+    if arguments.is_array(init) or not axes:
+        x, axes = _rows(x, axes), (-1,)
+    if arguments.is_array(init):
+        x, init = _with_first(x.astype(acc), init, -1, False), None
+    shape = tuple(n for i, n in enumerate(x.shape, -x.ndim) if i not in axes)
+
+    def forward(x: Any) -> Any:
+        return call(where, [x], [(shape, acc)], init, derived.op, axis=axes, dtype=acc)[0]
+
+    def pull(arrays: Any, y: Any, g: Any) -> Any:
+        (x,) = arrays
+        if not x.size:
+            return (x,)
+        gx = pull_sum_or_extreme(
+            derived.op.name, x, jnp.expand_dims(y, axes), jnp.expand_dims(g, axes),
+            lambda values: values.sum(axes, keepdims=True),
+        )  # fmt: skip
+        if gx is not None:
+            return (gx,)
+        scan = Scan("inclusive_scan", init, derived, acc)
+        return jax.vjp(lambda x: scan(_rows(x, axes))[..., -1], x)[1](g)
+
+    y = differentiable(forward, pull, x)
+    return jnp.expand_dims(y, kept) if keepdims else y
+
+
+def _rows(x: Any, axes: tuple[int, ...]) -> Any:
+    """Return x with axes, counted from the end, moved there and joined."""
+    x = jnp.moveaxis(x, axes, range(-len(axes), 0))
+    rows = x.shape[: x.ndim - len(axes)]
+    return x.reshape(*rows, math.prod(x.shape[len(rows) :]))
+
+
+def _with_first(x: Any, init: Any, axis: int, reverse: bool) -> Any:
+    """Return x with an initial value before the first element of each row."""
+    shape = list(x.shape)
+    del shape[axis]
+    first = jnp.expand_dims(jnp.broadcast_to(jnp.asarray(init, x.dtype), shape), axis)
+    return jnp.concatenate([x, first] if reverse else [first, x], axis)
+
+
+def inclusive_scan(
+    x: Any, init: Any = None, op: Any = operator.add, *, axis: Any = None, reverse: bool = False,
+    dtype: Any = None, vjp: Any = None,
+) -> jax.Array:  # fmt: skip
+    """Return each element combined with all before it: ``y[i] = init op x[0] op … op x[i]``.
+
+    `x`, `init`, `op`, `dtype`, `vjp` and errors are those of `reduce`; an array `init` is broadcast
+    to the shape of `x` without the axis. Each row along `axis` is scanned separately; None flattens
+    `x` in C order. With `reverse` it is ``y[i] = init op x[n-1] op … op x[i]``.
+
+    Notes
+    -----
+    The gradient is one scan in the other direction: of sums a sum, of other operators a linear
+    recurrence, see `linear_recurrence`.
+
+    Examples
+    --------
+    >>> import jax, jax.numpy as jnp, gpualgo.jax as gj
+    >>> x = jnp.array([3.0, 1.0, 4.0])
+    >>> gj.inclusive_scan(x, None, max)
+    Array([3., 3., 4.], dtype=float32)
+    >>> jax.grad(lambda x: gj.inclusive_scan(x, None, lambda a, b: a * b)[1])(x)
+    Array([1., 3., 0.], dtype=float32)
+    """
+    return _scan("inclusive_scan", x, init, op, axis, reverse, dtype, vjp)
+
+
+def exclusive_scan(
+    x: Any, init: Any = None, op: Any = operator.add, *, axis: Any = None, reverse: bool = False,
+    dtype: Any = None, vjp: Any = None,
+) -> jax.Array:  # fmt: skip
+    """Return all elements before each, combined: ``y[0] = init``, ``y[i] = init op … op x[i-1]``.
+
+    Parameters, results and errors are those of `inclusive_scan`. Without `init` the operator needs
+    an identity.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp, gpualgo.jax as gj
+    >>> gj.exclusive_scan(jnp.array([3, 1, 4, 1]), 0, max, reverse=True)
+    Array([4, 4, 1, 0], dtype=int32)
+    """
+    return _scan("exclusive_scan", x, init, op, axis, reverse, dtype, vjp)
+
+
+def _scan(
+    where: str, x: Any, init: Any, op: Any, axis: Any, reverse: bool, dtype: Any, vjp: Any
+) -> Any:
+    x, axis = arguments.along(axis, arguments.array(x, f"{where}: x"))
+    init, derived, acc = arguments.fold(where, x, init, op, dtype, vjp)
+    reverse = bool(reverse)
+    if not arguments.is_array(init):
+        return Scan(where, init, derived, acc, axis, reverse)(x)
+    scan = Scan("inclusive_scan", None, derived, acc, axis, reverse)
+    y = scan(_with_first(x.astype(acc), init, axis, reverse))
+    start = int((where == "exclusive_scan") == reverse)
+    return jax.lax.slice_in_dim(y, start, start + x.shape[axis], axis=axis)
+
+
+def linear_recurrence(
+    a: Any, b: Any, init: Any = None, *, axis: Any = -1, reverse: bool = False
+) -> jax.Array:
+    """Return ``h[i] = a[i] * h[i-1] + b[i]`` along an axis, from ``h[-1] = init``.
+
+    `a` and `b` are floats or complex numbers and are broadcast together. `init`, a number or an
+    array that may be traced, is broadcast to their shape without the axis, and is zero by default.
+    With `reverse` it is ``h[i] = a[i] * h[i+1] + b[i]``. Errors are those of `reduce`.
+
+    Notes
+    -----
+    This is one scan of the pairs (a, b), whose operator composes the functions ``h → a * h + b``.
+    It multiplies neighbouring coefficients: where such a product overflows, results may be infinite
+    or NaN. A coefficient of zero begins anew, also after such results. The gradient is one
+    recurrence in the other direction.
+
+    Examples
+    --------
+    >>> import jax, jax.numpy as jnp, gpualgo.jax as gj
+    >>> a, b = jnp.array([0.5, 0.5, 0.5]), jnp.array([8.0, 0.0, 2.0])
+    >>> gj.linear_recurrence(a, b)
+    Array([8., 4., 4.], dtype=float32)
+    >>> jax.grad(lambda a: gj.linear_recurrence(a, b)[2])(a)
+    Array([0., 4., 4.], dtype=float32)
+    """
+    where = "linear_recurrence"
+    a, b = (arguments.array(x, f"{where}: {name}") for x, name in ((a, "a"), (b, "b")))
+    dtype = jnp.result_type(a, b)
+    if not jnp.issubdtype(dtype, jnp.inexact):
+        raise TypeError(f"{where}: a has dtype {a.dtype} and b {b.dtype}; pass floats")
+    a, b = jnp.broadcast_arrays(a.astype(dtype), b.astype(dtype))
+    (a, _), (b, axis) = arguments.along(axis, a), arguments.along(axis, b)
+    if init is not None and b.size:
+        first = (..., -1 if reverse else 0, *[slice(None)] * (-axis - 1))
+        b = b.at[first].add(a[first] * init)
+    return recurrence(a, b, axis, bool(reverse))
+
+
+# --- Segments, indices and keys.
+
+
+def segmented_reduce(
+    x: Any, offsets: Any, init: Any = None, op: Any = operator.add, *, dtype: Any = None,
+    vjp: Any = None,
+) -> jax.Array:  # fmt: skip
+    """Return the elements of each segment combined; segment s is ``x[offsets[s]:offsets[s+1]]``.
+
+    `x` has one axis, and `offsets` are m + 1 integers in ascending order, the bounds of m segments;
+    they may be traced. They are checked on the CPU and clipped on a GPU, as by
+    `gpualgo.segmented_reduce`. `init` is a number, by default the operator's identity. `op`,
+    `dtype`, `vjp` and errors are those of `reduce`.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp, gpualgo.jax as gj
+    >>> gj.segmented_reduce(jnp.array([3, 1, 4, 1, 5, 9]), jnp.array([0, 2, 2, 5]), -1, max)
+    Array([ 3, -1,  5], dtype=int32)
+    """
+    where = "segmented_reduce"
+    x, offsets, scan = _segments(where, x, offsets, init, op, dtype, vjp)
+    size = max(offsets.shape[0] - 1, 0)
+
+    def groups(offsets: Any) -> tuple[Any, Any]:
+        return starts(offsets, x.shape[0])[0] - 1, offsets
+
+    results = [((size,), scan.dtype)]
+    return _reduce_groups(where, [x, offsets], 0, results, 0, groups, scan)[0]
+
+
+def segmented_inclusive_scan(
+    x: Any, offsets: Any, init: Any = None, op: Any = operator.add, *, dtype: Any = None,
+    vjp: Any = None,
+) -> jax.Array:  # fmt: skip
+    """Return each element combined with all before it in its segment: ``y[i] = init op … op x[i]``.
+
+    Arguments and errors are those of `segmented_reduce`; the operator needs no identity. The result
+    has the shape of `x`. Elements in no segment are copied.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp, gpualgo.jax as gj
+    >>> gj.segmented_inclusive_scan(jnp.array([3, 1, 4, 1, 5, 9]), jnp.array([0, 2, 5]))
+    Array([ 3,  4,  4,  5, 10,  9], dtype=int32)
+    """
+    parsed = _segments("segmented_inclusive_scan", x, offsets, init, op, dtype, vjp)
+    return parsed[2](*parsed[:2])
+
+
+def segmented_exclusive_scan(
+    x: Any, offsets: Any, init: Any = None, op: Any = operator.add, *, dtype: Any = None,
+    vjp: Any = None,
+) -> jax.Array:  # fmt: skip
+    """Return all elements of the segment before each, combined: ``y[i] = init op … op x[i-1]``.
+
+    Arguments and errors are those of `segmented_reduce`. The result has the shape of `x`. Elements
+    in no segment are copied.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp, gpualgo.jax as gj
+    >>> gj.segmented_exclusive_scan(jnp.array([3, 1, 4, 1, 5, 9]), jnp.array([0, 2, 5]))
+    Array([0, 3, 0, 4, 5, 9], dtype=int32)
+    """
+    parsed = _segments("segmented_exclusive_scan", x, offsets, init, op, dtype, vjp)
+    return parsed[2](*parsed[:2])
+
+
+def _segments(
+    where: str, x: Any, offsets: Any, init: Any, op: Any, dtype: Any, vjp: Any
+) -> tuple[Any, Any, Scan]:
+    x = arguments.array(x, f"{where}: x", 1)
+    offsets = arguments.array(offsets, f"{where}: offsets", 1)
+    init, derived, acc = arguments.fold(where, x, init, op, dtype, vjp)
+    return x, offsets, Scan(where, arguments.number(init, where), derived, acc)
+
+
+def reduce_by_index(
+    indices: Any, x: Any, size: int, init: Any = None, op: Any = operator.add, *,
+    dtype: Any = None, vjp: Any = None,
+) -> jax.Array:  # fmt: skip
+    """Return the elements of each index combined: ``result[k] = init op x[i] op x[j] op …``.
+
+    `indices`, with the shape of `x`, are integers from 0 to ``size - 1``; others are an error on
+    the CPU and ignored on a GPU. The result has the static length `size`. `init` is a number, by
+    default the operator's identity. `op`, `dtype`, `vjp` and errors are those of `reduce`; elements
+    of an index are combined in their order.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp, gpualgo.jax as gj
+    >>> gj.reduce_by_index(jnp.array([2, 0, 2, 2]), jnp.array([1, 2, 3, 4]), 4)
+    Array([2, 0, 8, 0], dtype=int32)
+    """
+    where, size = "reduce_by_index", operator.index(size)
+    x, indices = arguments.alike(x, indices, where, "indices")
+    _, _, scan = _segments(where, x, indices, init, op, dtype, vjp)
+
+    def groups(indices: Any) -> tuple[Any, Any, Any]:
+        order = argsort(indices)
+        return indices, jnp.searchsorted(indices[order], jnp.arange(size + 1)), order
+
+    results = [((size,), scan.dtype)]
+    return _reduce_groups(where, [indices, x], 1, results, 0, groups, scan, size)[0]
+
+
+class ReducedByKey(NamedTuple):
+    """Result of `reduce_by_key`: `count` groups, then zeros."""
+
+    keys: jax.Array
+    aggregates: jax.Array
+    count: jax.Array
+
+
+def reduce_by_key(
+    keys: Any, x: Any, init: Any = None, op: Any = operator.add, *, size: int, eq: Any = None,
+    dtype: Any = None, vjp: Any = None,
+) -> ReducedByKey:  # fmt: skip
+    """Return the elements of each run of equal keys combined: sort first for a group for each key.
+
+    `keys` has the shape of `x`. ``eq(a, b)`` returns whether a key b belongs to the run of the
+    previous key a. `init` is a number; `op`, `dtype`, `vjp` and errors are those of `reduce`.
+
+    The result is a namedtuple of ``keys`` and ``aggregates``, of the static length `size` and with
+    zeros after the last group, and of ``count``, the number of groups. If it is larger than `size`,
+    the groups after the first `size` are left out. Only the aggregates have a gradient.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp, gpualgo.jax as gj
+    >>> keys, x = jnp.array([7, 7, 5, 7]), jnp.array([1, 2, 3, 4])
+    >>> gj.reduce_by_key(keys, x, size=4)[:2]
+    (Array([7, 5, 7, 0], dtype=int32), Array([3, 3, 4, 0], dtype=int32))
+    """
+    where, size = "reduce_by_key", operator.index(size)
+    x, keys = arguments.alike(x, keys, where, "keys")
+    _, _, scan = _segments(where, x, keys, init, op, dtype, vjp)
+    eq = arguments.function(eq, where)
+
+    def groups(keys: Any) -> tuple[Any, Any]:
+        a, b = keys[:-1], keys[1:]
+        if eq is None:
+            is_same = (a == b) | ((a != a) & (b != b))
+        else:
+            (is_same,) = call("transform", [a, b], [(a.shape, bool)], eq)
+        ids = jnp.concatenate([jnp.zeros(min(1, keys.size), int), (~is_same).cumsum()])
+        return ids, jnp.searchsorted(ids, jnp.arange(size + 1))
+
+    results = [((size,), keys.dtype), ((size,), scan.dtype), ((1,), np.int64)]
+    *found, count = _reduce_groups(
+        where, [keys, x], 1, results, 1, groups, scan, consecutive=True, eq=eq
+    )
+    firsts, sums = (jnp.where(jnp.arange(size) < count, y, 0).astype(y.dtype) for y in found)
+    return ReducedByKey(firsts, sums, count[0])
+
+
+def _reduce_groups(
+    where: str, arrays: list[Any], x_at: int, results: Any, at: int, groups: Any, scan: Scan,
+    *args: Any, **options: Any,
+) -> Any:  # fmt: skip
+    """Return the results of a call that reduces groups of ``arrays[x_at]`` to ``results[at]``.
+
+    ``groups(array)`` returns, from the other array, the group of each element, out of range if it
+    is in none; the groups' offsets; and if elements are not in the order of groups, their order.
+    """
+    args = *args, scan.init, scan.derived.op
+
+    def forward(*arrays: Any) -> Any:
+        return call(where, arrays, results, *args, dtype=scan.dtype, **options)
+
+    def pull(arrays: Any, found: Any, g: Any) -> Any:
+        cotangents, others = list(arrays), groups(arrays[1 - x_at])
+        cotangents[x_at] = _pull_groups(scan, arrays[x_at], found[at], g[at], *others)
+        return cotangents
+
+    return differentiable(forward, pull, *arrays)
+
+
+def _pull_groups(
+    scan: Scan, x: Any, y: Any, g: Any, ids: Any, offsets: Any, order: Any = ...
+) -> Any:
+    """Return the cotangent of x, where y are the results of groups and g their cotangents."""
+    size = y.shape[0]
+    if not size or not x.size:
+        return jnp.zeros_like(x)
+    inside = (ids >= 0) & (ids < size)
+    at = jnp.where(inside, ids, 0)
+    gx = pull_sum_or_extreme(
+        scan.derived.op.name, x, y[at], g[at],
+        lambda values: jax.ops.segment_sum(jnp.where(inside, values, 0), at, size)[at],
+    )  # fmt: skip
+    if gx is not None:
+        return jnp.where(inside, gx, 0)
+    offsets = jnp.clip(offsets, 0, x.shape[0])
+
+    def last(x: Any) -> Any:
+        segmented = scan._replace(name="segmented_inclusive_scan")
+        y = segmented(x[order], offsets)
+        return jnp.where(offsets[1:] > offsets[:-1], y[offsets[1:] - 1], 0)
+
+    return jax.vjp(last, x)[1](g)[0]

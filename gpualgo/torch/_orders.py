@@ -1,0 +1,244 @@
+"""Public functions: sorts, selections, histograms and searches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gpualgo.torch import _ops as ops
+from gpualgo.torch._arguments import (
+    axis_of,
+    call,
+    tensors,
+)
+
+
+def sort(x: Tensor, *, descending: bool = False, dim: int = -1) -> tuple[Tensor, Tensor]:
+    """Return sorted elements and their indices; equal elements keep their order.
+
+    Parameters
+    ----------
+    x : tensor
+    descending : bool
+        From the greatest to the least.
+    dim : int
+        The dimension.
+
+    Returns
+    -------
+    (values, indices)
+        With the shape of `x`; indices are int64.
+
+    Raises
+    ------
+    TypeError, IndexError
+        As `gpualgo.argsort`.
+
+    Examples
+    --------
+    >>> import torch, gpualgo.torch as gt
+    >>> gt.sort(torch.tensor([3, 1, 2]))
+    (tensor([1, 2, 3]), tensor([1, 2, 0]))
+    """
+    return _sorted(x, descending, dim, "sort")
+
+
+def argsort(x: Tensor, *, descending: bool = False, dim: int = -1) -> Tensor:
+    """Return the indices of sorted elements.
+
+    Parameters
+    ----------
+    x, descending, dim
+        As for `sort`.
+
+    Returns
+    -------
+    tensor
+        int64, with the shape of `x`.
+
+    Raises
+    ------
+    TypeError, IndexError
+        As `gpualgo.argsort`.
+
+    Examples
+    --------
+    >>> import torch, gpualgo.torch as gt
+    >>> gt.argsort(torch.tensor([3, 1, 2]))
+    tensor([1, 2, 0])
+    """
+    return _sorted(x, descending, dim, "argsort")[1]
+
+
+def _sorted(x: Tensor, descending: bool, dim: int, where: str) -> tuple[Tensor, Tensor]:
+    dim = axis_of(dim, tensors((x,), where), where)
+    found: tuple[Tensor, Tensor] = ops.ordered(x, bool(descending), dim)
+    return found
+
+
+def top_k(x: Tensor, k: int, *, largest: bool = True, dim: int = -1) -> tuple[Tensor, Tensor]:
+    """Return the k greatest elements of each row, the greatest first, and their indices.
+
+    Parameters
+    ----------
+    x : tensor
+    k : int
+        From 0 to the length of the dimension.
+    largest : bool
+        False takes the least elements, the least first.
+    dim : int
+        The dimension.
+
+    Returns
+    -------
+    (values, indices)
+        Of equal elements the first ones are taken. Indices are int64.
+
+    Raises
+    ------
+    TypeError, ValueError, IndexError
+        As `gpualgo.top_k`.
+
+    Examples
+    --------
+    >>> import torch, gpualgo.torch as gt
+    >>> gt.top_k(torch.tensor([3, 1, 2]), 2)
+    (tensor([3, 2]), tensor([0, 2]))
+    """
+    dim = axis_of(dim, tensors((x,), "top_k"), "top_k")
+    if not 0 <= k <= x.shape[dim]:
+        raise ValueError(f"top_k: k is {k}, and the dimension has {x.shape[dim]} elements")
+    found: tuple[Tensor, Tensor] = ops.top(x, k, bool(largest), dim)
+    return found
+
+
+def select(
+    x: Tensor, predicate: Any, *, size: int | None = None, fill_value: Any = 0
+) -> tuple[Tensor, Tensor]:
+    """Return the elements for which a predicate is true, in a tensor of a known length.
+
+    Parameters
+    ----------
+    x : tensor
+        Flattened in C order.
+    predicate : callable or tensor
+        ``predicate(a)`` returns a bool; or a tensor of bool with the shape of `x`.
+    size : int, optional
+        The length of the result, by default that of `x`. Elements beyond it are left out.
+    fill_value : number
+        What is behind the last of the selected elements.
+
+    Returns
+    -------
+    (values, count)
+        Of length `size`; the number of elements for which the predicate is true.
+
+    Raises
+    ------
+    TypeError, ValueError, CompileError
+        As `gpualgo.select`.
+
+    Examples
+    --------
+    >>> import torch, gpualgo.torch as gt
+    >>> gt.select(torch.tensor([3, -1, 4]), lambda a: a > 0, size=3)
+    (tensor([3, 4, 0]), tensor(2))
+    """
+    tensors((x,), "select")
+    mask = predicate
+    if not isinstance(predicate, Tensor):
+        mask = call(predicate, ops.marks, "select", (x.detach(),), num_arguments=1)
+    if mask.dtype != torch.bool:
+        raise TypeError(f"select: predicate is a tensor of {mask.dtype}; pass predicate != 0, say")
+    if mask.shape != x.shape:
+        raise ValueError(f"select: predicate has shape {tuple(mask.shape)}, x {tuple(x.shape)}")
+    n = x.numel()
+    size = n if size is None else size
+    indices, count = ops.selected(mask, size)
+    behind = torch.nn.functional.pad(x.flatten(), (0, 1))  # an element for indices of none
+    return torch.where(indices < n, behind[indices], fill_value), count
+
+
+# --- Histograms and searches.
+
+
+def histogram(
+    x: Tensor, bins: int | Tensor, range: tuple[float, float] | None = None, *,
+    weights: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    """Return the number of elements in each bin, or the sums of their weights.
+
+    Parameters
+    ----------
+    x : tensor
+        Flattened.
+    bins : int or tensor
+        The number of equal bins in `range`; or their edges, which rise, on the device of `x`.
+    range : (number, number)
+        The least and the greatest value that is counted; for a number of bins.
+    weights : tensor, optional
+        A weight for each element. They have a gradient, `x` and the edges have none.
+
+    Returns
+    -------
+    tensor
+        int64, or the dtype of `weights`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `gpualgo.histogram`; ValueError also without `range` or edges.
+
+    Examples
+    --------
+    >>> import torch, gpualgo.torch as gt
+    >>> gt.histogram(torch.tensor([0.1, 0.2, 0.9]), 2, (0.0, 1.0))
+    tensor([2, 1])
+    """
+    tensors((x,) if weights is None else (x, weights), "histogram")
+    if isinstance(bins, Tensor):
+        found: Tensor = ops.counts(x, weights, bins, bins.shape[0] - 1, 0.0, 0.0)
+        return found
+    if range is None:
+        raise ValueError("histogram: range is needed for a number of bins; pass (low, high)")
+    found = ops.counts(x, weights, None, bins, float(range[0]), float(range[1]))
+    return found
+
+
+def searchsorted(a: Tensor, v: Tensor, *, side: str = "left", descending: bool = False) -> Tensor:
+    """Return where to insert elements into a sorted tensor so that it stays sorted.
+
+    Parameters
+    ----------
+    a : tensor
+        One-dimensional and sorted.
+    v : tensor
+        What to search, of the dtype of `a`.
+    side : {'left', 'right'}
+        Before or behind equal elements.
+    descending : bool
+        Whether `a` falls.
+
+    Returns
+    -------
+    tensor
+        int64, with the shape of `v`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `gpualgo.searchsorted`.
+
+    Examples
+    --------
+    >>> import torch, gpualgo.torch as gt
+    >>> gt.searchsorted(torch.tensor([1, 3, 5]), torch.tensor([3, 4]))
+    tensor([1, 2])
+    """
+    tensors((a,), "searchsorted"), tensors((v,), "searchsorted")
+    if side not in ("left", "right"):
+        raise ValueError(f"searchsorted: side must be 'left' or 'right', got {side!r}")
+    found: Tensor = ops.searched(a, v, side == "right", bool(descending))
+    return found
