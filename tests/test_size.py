@@ -14,7 +14,7 @@ from support import REPOSITORY
 # Lines of Python below each folder of gpualgo/ and in bench/, and of CUDA below cuda_src/.
 LINES = {
     "bench": 2_997,
-    "gpualgo": 63_544,
+    "gpualgo": 63_545,
     "gpualgo/_algorithms": 22_415,
     "gpualgo/_api": 2_217,
     "gpualgo/_arrays": 1_788,
@@ -30,7 +30,7 @@ LINES = {
     "gpualgo/dask": 2_005,
     "gpualgo/jax": 1_301,
     "gpualgo/lazy": 786,
-    "gpualgo/numpy": 6_574,
+    "gpualgo/numpy": 6_575,
     "gpualgo/torch": 1_857,
     "gpualgo/shards": 1_919,
     "cuda_src": 17_012,

@@ -181,7 +181,8 @@ def numpy_function(
             one: Any = functools.partial(fn, name, *arguments)
             one.__name__ = one.__qualname__ = name
             one.__module__, one._template = fn.__module__, fn.__qualname__
-            one.__annotations__ = dict.fromkeys([*fn.__annotations__][1 + len(arguments) :], Any)
+            written = list(fn.__annotations__.items())[1 + len(arguments) :]
+            one.__annotations__ = {key: bool if text == "bool" else Any for key, text in written}
             one.__doc__ = f"{summary}\n\n>>> {example}\n{result}"
             _with_interface(one, **{"passes": passes, **options, **own})
         return fn
