@@ -172,7 +172,7 @@ def _kernel(header: str, kernel: str) -> tuple[_Template, str, list[str | int]]:
     return names, name, [indices.get(argument, argument) for argument in types]
 
 
-@cache
+@lru_cache(4096)  # users' records are among the arguments
 def _struct(header: str, name: str, args: tuple[Any, ...], more: tuple[Any, ...] = ()) -> Any:
     if name in _SCALARS:
         return _SCALARS[name]

@@ -19,6 +19,7 @@ import jax
 import numpy as np
 
 import gpualgo as ga
+from gpualgo._api.derivatives import compose
 from gpualgo._arrays.device_array import from_pointer
 from gpualgo._base import dtypes, recording
 from gpualgo._base.strides import dense_strides
@@ -100,6 +101,7 @@ class _Call(NamedTuple):
 # distinct call that was traced, and XLA keeps a program for each of these.
 _calls: dict[str, _Call] = {}
 _LONGEST_TEXT = 1000
+_MAX_INT32 = (1 << 31) - 1
 
 
 def call(
@@ -117,6 +119,11 @@ def call(
     ndim = len(results[0][0])
     text = f"{name}({items}) in {ndim}-d"
     _calls.setdefault(text, _Call(name, args, options, ndim))
+    if not jax.config.jax_enable_x64 and any(x.size > _MAX_INT32 for x in arrays):
+        raise ValueError(
+            f"{name}: arrays of more than {_MAX_INT32} elements have indices and counts that 32 "
+            "bits do not hold; set jax_enable_x64"
+        )
     wanted = tuple(jax.ShapeDtypeStruct(shape, np.dtype(dtype)) for shape, dtype in results)
     arrays = vary_alike(*arrays)
     found = jax.ffi.ffi_call(_TARGET, wanted, vmap_method="expand_dims")(*arrays, call=text)
@@ -156,7 +163,7 @@ def _run(found: _Call, ins: list[Any], outs: list[Any], stream: int | None) -> N
         options["out_count"] = outs.pop()
     options["out"] = outs[0] if len(outs) == 1 else tuple(outs)
     if name == "linear_recurrence":
-        ga.inclusive_scan(tuple(ins), None, _compose, **options)
+        ga.inclusive_scan(tuple(ins), None, compose, **options)
     elif name == "transform":
         ga.transform(*args, *ins, **options)
     elif name == "histogram":  # x and, if they are arrays, edges and weights
@@ -165,14 +172,6 @@ def _run(found: _Call, ins: list[Any], outs: list[Any], stream: int | None) -> N
         ga.histogram(ins[0], **{**options, "bins": bins, "weights": weights})
     else:
         getattr(ga, name)(*ins, *args, **options)
-
-
-def _compose(f: Any, g: Any) -> Any:
-    """Return g after f, of functions h -> a * h + b given by (a, b).
-
-    A coefficient of zero begins anew: products before it that are not finite have no effect.
-    """
-    return g if g[0] == 0 else (g[0] * f[0], g[0] * f[1] + g[1])
 
 
 # Those that take the batch as axes of their arrays; others run for each element of the batch.

@@ -6,7 +6,6 @@ A scan computes ``y[i] = op(y[i-1], x[i])``. With the operator's derivatives p[i
 
 from __future__ import annotations
 
-import builtins
 import math
 import types
 from collections.abc import Callable, Sequence
@@ -16,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from gpualgo._api.derivatives import rebound
 from gpualgo._base.errors import shown
 from gpualgo._operators.operator import Operator
 from gpualgo.jax._ffi import call, vary_alike
@@ -66,7 +66,8 @@ def recurrence(a: Any, b: Any, axis: int, reverse: bool) -> Any:
 def first_of(shape: tuple[int, ...], axis: int, reverse: bool) -> Any:
     """Return which elements are the first of a scan."""
     first = shape[axis] - 1 if reverse else 0
-    return jax.lax.broadcasted_iota(np.int32, shape, len(shape) + axis) == first
+    dtype = jax.dtypes.canonicalize_dtype(int)
+    return jax.lax.broadcasted_iota(dtype, shape, len(shape) + axis) == first
 
 
 def shifted(x: Any, axis: int, reverse: bool) -> Any:
@@ -101,9 +102,9 @@ class Derived(NamedTuple):
 
 
 _IN_JAX: dict[Any, Any] = {
-    np: jnp, math: jnp, builtins.max: jnp.maximum, builtins.min: jnp.minimum,
-    builtins.pow: jnp.power, builtins.round: jnp.round,
+    np: jnp, math: jnp, max: jnp.maximum, min: jnp.minimum, pow: jnp.power, round: jnp.round,
 }  # fmt: skip
+_BUILTINS = {"max": jnp.maximum, "min": jnp.minimum, "pow": jnp.power, "round": jnp.round}
 
 
 def _in_jax(value: Any) -> Any:
@@ -112,14 +113,7 @@ def _in_jax(value: Any) -> Any:
         return getattr(jnp, value.__name__)
     if isinstance(value, types.ModuleType | types.BuiltinFunctionType):
         return _IN_JAX.get(value, value)
-    if not isinstance(value, types.FunctionType):
-        return value
-    names = vars(builtins) | value.__globals__
-    read = {name: _in_jax(names[name]) for name in value.__code__.co_names if name in names}
-    cells = tuple(types.CellType(_in_jax(c.cell_contents)) for c in value.__closure__ or ())
-    copy = types.FunctionType(value.__code__, read, value.__name__, value.__defaults__, cells)
-    copy.__kwdefaults__ = value.__kwdefaults__
-    return copy
+    return rebound(value, _in_jax, _BUILTINS) if isinstance(value, types.FunctionType) else value
 
 
 # --- Scans and reductions.
@@ -173,7 +167,7 @@ class Scan(NamedTuple):
 
 def starts(offsets: Any, n: int) -> tuple[Any, Any]:
     """Return how many segments have begun at each of n elements, and whether one begins there."""
-    marks = jnp.zeros(n, np.int32).at[jnp.clip(offsets, 0, n)].add(1, mode="drop")
+    marks = jnp.zeros(n, int).at[jnp.clip(offsets, 0, n)].add(1, mode="drop")
     return marks.cumsum(), marks > 0
 
 

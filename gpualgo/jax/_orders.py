@@ -51,7 +51,8 @@ def sort(
 
     def pull(arrays: Any, result: Any, g: Any) -> Any:
         shape = arrays[0].shape
-        order = forward(arrays[0], jax.lax.broadcasted_iota(np.int32, shape, len(shape) + axis))[1]
+        index = jax.dtypes.canonicalize_dtype(np.int64)
+        order = forward(arrays[0], jax.lax.broadcasted_iota(index, shape, len(shape) + axis))[1]
         return [_pull_taken(x, order, gx, axis) for x, gx in zip(arrays, g, strict=True)]
 
     found = differentiable(forward, pull, *arrays)
@@ -152,7 +153,7 @@ def select(x: Any, predicate: Any, *, size: int) -> Selected:
     def pull(arrays: Any, result: Any, g: Any) -> Any:
         x, *masks = arrays
         mask = masks[0] if masks else call("transform", [x], [(x.shape, bool)], function)[0]
-        places, count = forward(jnp.arange(x.size, dtype=np.int32), mask)
+        places, count = forward(jnp.arange(x.size), mask)
         places = jnp.where(jnp.arange(size) < count, places, x.size)  # those are dropped
         return (jnp.zeros_like(x).at[places].set(g.values, mode="drop"), *masks)
 

@@ -314,12 +314,15 @@ def of_fold_by_index(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
     indices, x, y = ctx.saved_tensors
     indices = indices.long()
     known = ctx.operator.known
+    # Elements of other indices, which a GPU ignores, read the zero behind the results.
+    at = torch.where((indices >= 0) & (indices < ctx.size), indices, ctx.size)
+    behind = torch.nn.functional.pad
     if known in ("maximum", "minimum"):  # shares of those that are equal to the result
-        marks = torch.where(x == y[indices], 1.0, 0.0).to(x.dtype)
+        marks = torch.where(x == behind(y, (0, 1))[at], 1.0, 0.0).to(x.dtype)
         count = _ops().fold_by_index(indices, marks, ctx.size, operators.ADD, 0)
-        found = marks * (grad / count.clamp(min=1))[indices]
+        found = marks * behind(grad / count.clamp(min=1), (0, 1))[at]
     elif known == "add":
-        found = grad[indices]
+        found = behind(grad, (0, 1))[at]
     else:
         keys, order = _ops().ordered(indices, False, 0)
         bounds = torch.arange(ctx.size + 1, device=x.device)

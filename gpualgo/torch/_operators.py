@@ -22,8 +22,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gpualgo._api.derivatives import names_in, rebound
 from gpualgo._operators.captured import Resolved
-from gpualgo._operators.key import resolve
+from gpualgo._operators.key import frozen, resolve
 from gpualgo._operators.operator import Operator as Compiled
 from gpualgo._operators.operator import as_operator
 from gpualgo._operators.tokens import digest_of
@@ -119,36 +120,13 @@ def _parsed(op: Any, vjp: Any, where: str, num_arguments: int) -> Operator:
         compiled = Compiled(
             frozen(compiled.fn), identity=compiled.identity, commutative=compiled.commutative
         )
-    return Operator(
-        compiled, known, None if vjp is None else (frozen(vjp[0]), frozen(vjp[1])), where
-    )
+    if vjp is not None:
+        vjp = tuple([d if is_closed(d) else rebound(d, _same, {}) for d in vjp])
+    return Operator(compiled, known, vjp, where)
 
 
-def frozen(fn: Any) -> Any:
-    """Return a function that reads variables as they are now."""
-    return fn if is_closed(fn) else _copied(fn, lambda value: value, {}, {})
-
-
-def _copied(
-    fn: Any, changed: Callable[[Any], Any], names: dict[str, Any], copies: dict[Any, Any]
-) -> Any:
-    """Return a function that reads `changed` values of variables, as the functions it reads do.
-
-    `names` has other built-in functions by name.
-    """
-    if not isinstance(fn, types.FunctionType):
-        return changed(fn)
-    if fn in copies:
-        return copies[fn]
-    read = {"__builtins__": builtins, **names}
-    cells = tuple([types.CellType() for _ in fn.__closure__ or ()])
-    copies[fn] = copy = types.FunctionType(fn.__code__, read, fn.__name__, fn.__defaults__, cells)
-    copy.__kwdefaults__ = fn.__kwdefaults__
-    for name in set(_names(fn.__code__)).intersection(fn.__globals__):
-        read[name] = _copied(fn.__globals__[name], changed, names, copies)
-    for cell, old in zip(cells, fn.__closure__ or (), strict=True):
-        cell.cell_contents = _copied(old.cell_contents, changed, names, copies)
-    return copy
+def _same(value: Any) -> Any:
+    return value
 
 
 def _name_of(parsed: Operator) -> str | None:
@@ -173,15 +151,8 @@ def is_closed(fn: Any, seen: tuple[Any, ...] = ()) -> bool:
     if fn.__defaults__ or fn.__kwdefaults__:
         return False
     values = [cell.cell_contents for cell in fn.__closure__ or ()]
-    values += [fn.__globals__[n] for n in _names(fn.__code__) if n in fn.__globals__]
+    values += [fn.__globals__[n] for n in names_in(fn.__code__) if n in fn.__globals__]
     return all(is_closed(value, (*seen, fn)) for value in values)
-
-
-def _names(code: types.CodeType) -> Iterator[str]:
-    yield from code.co_names
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            yield from _names(constant)
 
 
 ADD = "add"
@@ -300,7 +271,7 @@ def _for_tensors(value: Any) -> Any:
     value = getattr(value, "py_func", value)  # of a function that numba.njit has decorated
     if isinstance(value, types.FunctionType):
         names = {"max": _torch.maximum, "min": _torch.minimum}
-        return _copied(value, _for_tensors, names, {})
+        return rebound(value, _for_tensors, names)
     if isinstance(value, _CONSTANT):
         return _FOR_TENSORS.get(value, getattr(_torch, getattr(value, "__name__", ""), value))
     return value

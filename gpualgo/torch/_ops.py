@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 import gpualgo as ga
+from gpualgo._api.derivatives import compose
 from gpualgo.torch import _gradients as gradients
 from gpualgo.torch._operators import find
 
@@ -143,10 +144,6 @@ def fold(xs: list[Tensor], init: list[Tensor], op: str, dim: int) -> list[Tensor
     return outs
 
 
-def _linear(left: Any, right: Any) -> Any:
-    return left[0] * right[0], right[0] * left[1] + right[1]
-
-
 def _linear_of_pairs(m: Any, n: Any) -> Any:
     """Compose x -> x A + b of row vectors of two numbers: (a00, a01, a10, a11, b0, b1)."""
     return (
@@ -174,7 +171,7 @@ def recurrence(a: list[Tensor], b: list[Tensor], dim: int, reverse: bool) -> lis
     """Return ``h[i] = h[i-1] a[i] + b[i]`` of row vectors of one or two numbers, from h[-1] = 0."""
     outs = [_new(x) for x in (*a, *b)]
     if b[0].numel():
-        op = _linear if len(b) == 1 else _linear_of_pairs
+        op = compose if len(b) == 1 else _linear_of_pairs
         ga.inclusive_scan((*a, *b), None, op, axis=dim, reverse=reverse, out=tuple(outs))
     return outs[len(a) :]
 

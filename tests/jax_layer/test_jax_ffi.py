@@ -130,6 +130,13 @@ def test_errors_while_it_is_traced() -> None:
         jax.jit(f)(x)
 
 
+def test_indices_fit_their_dtype(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_ffi, "_MAX_INT32", 3)
+    assert gj.argsort(jnp.arange(3.0)).tolist() == [0, 1, 2]
+    with pytest.raises(ValueError, match=r"^argsort: arrays of more than 3 elements"):
+        gj.argsort(jnp.arange(4.0))
+
+
 def test_a_coefficient_of_zero_begins_anew() -> None:
     a, b = np.float32([3e38, 3e38, 0, 1, 1]), np.float32([1, 1, 1, 2, 3])
     for n in (1, 2000):  # of one step, and of blocks

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from support import Backend
 
 import gpualgo as ga
 import gpualgo.torch as gt
+from gpualgo.torch import _gradients as gradients
 from gpualgo.torch import _operators as operators
 
 CALLS = len(of_torch.calls("cpu"))
@@ -452,6 +454,37 @@ def test_ops_are_well_defined(device: str) -> None:
     for op, arguments in calls:
         found = torch.library.opcheck(op.default, arguments)
         assert set(found.values()) == {"SUCCESS"}, op
+
+
+def test_a_coefficient_of_zero_begins_anew(device: str) -> None:
+    """Products before it that overflow have no effect, as where a segment begins."""
+    a = torch.tensor([1e300, 1e300, 0.0, 2.0] * 300, dtype=torch.float64, device=device)
+    b = torch.ones_like(a)
+    h, expected = gt.linear_recurrence(a, b), [0.0]
+    for i in range(len(a)):
+        expected.append(1.0 if a[i] == 0 else float(a[i]) * expected[-1] + 1.0)
+    np.testing.assert_array_equal(h.cpu()[2::4], expected[3::4])
+    np.testing.assert_array_equal(h.cpu()[3::4], expected[4::4])
+
+
+def test_indices_of_no_result_have_no_gradient() -> None:
+    """A GPU ignores them."""
+    x, y = torch.tensor([1.0, 2.0, 3.0, 2.0]), torch.tensor([1.0, 2.0])
+    indices = torch.tensor([0, 7, -1, 1])
+    for op, wanted in ((operator.add, [5.0, 0, 0, 6]), (max, [5.0, 0, 0, 6])):
+        known = operators._parsed(op, None, "test", 2)
+        context = SimpleNamespace(
+            saved_tensors=(indices, x, y), operator=known, size=2, name="add", init=None
+        )
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(gradients, "_ops", lambda: SimpleNamespace(fold_by_index=_ignoring))
+            found = gradients.of_fold_by_index(context, torch.tensor([5.0, 6.0]))[1]
+        assert found.tolist() == wanted
+
+
+def _ignoring(indices: torch.Tensor, x: torch.Tensor, size: int, *_: Any) -> torch.Tensor:
+    inside = (indices >= 0) & (indices < size)
+    return torch.zeros(size).index_add(0, indices[inside], x[inside])
 
 
 def test_exported(device: str) -> None:

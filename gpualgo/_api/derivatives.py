@@ -1,0 +1,50 @@
+"""What `gpualgo.torch` and `gpualgo.jax` share: the recurrence of gradients, functions rebound."""
+
+from __future__ import annotations
+
+import builtins
+import types
+from collections.abc import Callable, Iterator
+from typing import Any
+
+
+def compose(f: Any, g: Any) -> Any:
+    """Return g after f, of functions h -> a * h + b given by (a, b).
+
+    A coefficient of zero begins anew: products before it that are not finite have no effect.
+    """
+    return g if g[0] == 0 else (g[0] * f[0], g[0] * f[1] + g[1])
+
+
+def rebound(fn: Any, changed: Callable[[Any], Any], names: dict[str, Any]) -> Any:
+    """Return a function that reads `changed` values of its variables, as the functions it reads do.
+
+    `names` has other built-in functions by name.
+    """
+    return _rebound(fn, changed, names, {})
+
+
+def _rebound(
+    fn: Any, changed: Callable[[Any], Any], names: dict[str, Any], copies: dict[Any, Any]
+) -> Any:
+    if not isinstance(fn, types.FunctionType):
+        return changed(fn)
+    if fn in copies:
+        return copies[fn]
+    read = {"__builtins__": builtins, **names}
+    cells = tuple([types.CellType() for _ in fn.__closure__ or ()])
+    copies[fn] = copy = types.FunctionType(fn.__code__, read, fn.__name__, fn.__defaults__, cells)
+    copy.__kwdefaults__ = fn.__kwdefaults__
+    for name in set(names_in(fn.__code__)).intersection(fn.__globals__):
+        read[name] = _rebound(fn.__globals__[name], changed, names, copies)
+    for cell, old in zip(cells, fn.__closure__ or (), strict=True):
+        cell.cell_contents = _rebound(old.cell_contents, changed, names, copies)
+    return copy
+
+
+def names_in(code: types.CodeType) -> Iterator[str]:
+    """Yield the names that a function's code and the functions defined in it read."""
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from names_in(constant)
