@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import gc
+import importlib
+import importlib.util
 import math
 import os
 import subprocess
 import sys
 import tracemalloc
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -304,3 +307,18 @@ def other_spelling(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """
     others = [np.dtype(code) for code in np.typecodes["All"] if code not in "SUVOMm"]
     return next((x for x in others if x == dtype and x.type is not dtype.type), dtype)
+
+
+@contextmanager
+def jax_of_32_bits() -> Iterator[None]:
+    """Have JAX compute with 32 bits, which is its default; the benchmark's tests change it."""
+    if importlib.util.find_spec("jax") is None:
+        yield
+        return
+    jax = importlib.import_module("jax")
+    before = jax.config.jax_enable_x64
+    jax.config.update("jax_enable_x64", False)
+    try:
+        yield
+    finally:
+        jax.config.update("jax_enable_x64", before)

@@ -9,11 +9,12 @@ import importlib.util
 import operator
 import re
 import runpy
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support import REPOSITORY, Backend
+from support import REPOSITORY, Backend, jax_of_32_bits
 
 import gpualgo as ga
 
@@ -45,7 +46,7 @@ GPU_PAGES = [page for page in PAGES if _gpu_blocks(page)]
 def test_examples(page: Path) -> None:
     """Run a page's python blocks in order, in one namespace; those with >>> as doctests."""
     namespace: dict[str, Any] = {"__name__": page.stem}
-    with ga.default_device("cpu"):
+    with ga.default_device("cpu"), jax_of_32_bits() if page.stem == "jax" else nullcontext():
         for match in BLOCK.finditer(page.read_text(encoding="utf-8")):
             if (match["mark"] or "").startswith("needs "):
                 _skip_without(match["mark"].removeprefix("needs "))

@@ -300,7 +300,7 @@ def number_of(value: Any, first_word: int) -> Number | None:
             return None
         number = Number("int", int, (_EDGES[index - 1], _EDGES[index] - 1), first_word)
     elif isinstance(value, np.generic) and (name := dtypes.name_of(value.dtype)) is not None:
-        number = Number(name, kind, None, first_word)
+        number = Number(name, dtypes.from_name(name).type, None, first_word)
     else:
         return None
     return number if first_word + number.num_words <= NUMBER_WORDS else None
@@ -377,7 +377,7 @@ class Packer:
 
     def __call__(self, values: Sequence[Any]) -> bytes | None:
         """Return the packed values, None if one has another type or range."""
-        if [*map(type, values)] != self._types:
+        if [*map(type, values)] != self._types and [*map(_type_of, values)] != self._types:
             return None
         for i, low, high in self._bounded:
             if not low <= values[i] <= high:
@@ -388,6 +388,12 @@ class Packer:
         if self._convert:
             values = [part for value in values for part in _parts(value)]
         return self._pack(*values)
+
+
+def _type_of(value: Any) -> type:
+    """Return a number's type; numpy.longlong and numpy.int64 are one."""
+    name = dtypes.name_of(value.dtype) if isinstance(value, np.generic) else None
+    return type(value) if name is None else dtypes.from_name(name).type
 
 
 def _parts(value: Any) -> tuple[Any, ...]:

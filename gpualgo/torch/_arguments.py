@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.autograd.forward_ad import unpack_dual
 
+from gpualgo import Operator
 from gpualgo.torch import _operators as operators
 
 Values: TypeAlias = Tensor | tuple[Tensor, ...]
@@ -101,7 +102,10 @@ def call(op: Any, function: Any, where: str, before: tuple[Any, ...], behind: tu
           vjp: Any = None, num_arguments: int = 2) -> Any:  # fmt: skip
     """Return function(*before, name of op, *behind)."""
     if torch.compiler.is_compiling():
-        name = operators.constant_name(op, vjp, where, num_arguments)
+        facts: dict[str, Any] = {}
+        if isinstance(op, Operator):  # which PyTorch 2.11 does not take as a constant
+            op, facts = op.fn, {"identity": op.identity, "commutative": op.commutative}
+        name = operators.constant_name(op, vjp, where, num_arguments, **facts)
         return function(*before, name, *behind)
     with operators.named(op, vjp, where, num_arguments) as name:
         return function(*before, name, *behind)

@@ -88,8 +88,11 @@ def is_known(name: str) -> bool:
 
 
 @torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
-def constant_name(op: Any, vjp: Any, where: str, num_arguments: int = 2) -> str:
-    """Return the name of an operator in a call that is compiled."""
+def constant_name(
+    op: Any, vjp: Any, where: str, num_arguments: int = 2, **facts: Any
+) -> str:  # fmt: skip
+    """Return the name of an operator in a call that is compiled; `facts` are of its `Operator`."""
+    op = Compiled(op, **facts) if facts else op
     with patch.multiple(builtins, max=_MAX, min=_MIN):  # torch.export puts its own ones there
         parsed = _parsed(op, vjp, where, num_arguments)
         name = _name_of(parsed)

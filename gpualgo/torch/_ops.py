@@ -107,20 +107,29 @@ def scan(
     """Return the scan of each row; `init` has the first values of each row, or is empty."""
     outs = [_new(x) for x in xs]
     if xs[0].numel():
-        function = ga.exclusive_scan if exclusive else ga.inclusive_scan
-        function(
-            _element(xs), _first(init), find(op).fn, axis=dim, reverse=reverse, out=_element(outs)
-        )
+        _run(
+            ga.exclusive_scan if exclusive else ga.inclusive_scan,
+            xs, init, op, dim, outs, reverse=reverse,
+        )  # fmt: skip
     return outs
 
 
-def _first(init: list[Tensor]) -> Any:
-    """Return initial values as gpualgo takes them: one for all rows if it is one number."""
-    if init and all(n == 1 or not stride for each in init
-                    for n, stride in zip(each.shape, each.stride(), strict=True)):  # fmt: skip
-        init = [each.as_strided((), ()) for each in init]
-        return _element(init if init[0].is_cuda else [each.item() for each in init])
-    return _element([each.contiguous() for each in init]) if init else None
+def _run(
+    function: Any, xs: list[Tensor], init: list[Tensor], op: str, dim: int, outs: list[Tensor],
+    **options: Any,
+) -> None:  # fmt: skip
+    """Call `function` with initial values as it takes them: a number, or one for each row."""
+    first: Sequence[Any] = [each.contiguous() for each in init]
+    if init and not init[0].is_cuda and all(
+        n == 1 or not stride for each in init
+        for n, stride in zip(each.shape, each.stride(), strict=True)
+    ):  # fmt: skip
+        first = [each.as_strided((), ()).item() for each in init]
+    elif init and not init[0].ndim:
+        xs, first, outs = ([each[None] for each in group] for group in (xs, first, outs))
+        dim = 1
+    start = _element(first) if init else None
+    function(_element(xs), start, find(op).fn, axis=dim, out=_element(outs), **options)
 
 
 def _batched_fold(info: Any, dims: Any, xs: Any, init: Any, op: str, dim: int) -> Any:
@@ -140,7 +149,7 @@ def _batched_fold(info: Any, dims: Any, xs: Any, init: Any, op: str, dim: int) -
 def fold(xs: list[Tensor], init: list[Tensor], op: str, dim: int) -> list[Tensor]:
     outs = [_new(x, _without(x, dim)) for x in xs]
     if outs[0].numel():
-        ga.reduce(_element(xs), _first(init), find(op).fn, axis=dim, out=_element(outs))
+        _run(ga.reduce, xs, init, op, dim, outs)
     return outs
 
 

@@ -1,4 +1,4 @@
-"""JAX arrays on its CPU device, or with ``--backend cuda`` on its GPU; jax's 64-bit mode."""
+"""JAX arrays on its CPU device, or with ``--backend cuda`` on the current GPU; 32 or 64 bits."""
 
 from __future__ import annotations
 
@@ -6,13 +6,17 @@ import importlib
 from collections.abc import Iterator
 
 import pytest
+from support import jax_of_32_bits
 
 
 @pytest.fixture(autouse=True)
 def _device(request: pytest.FixtureRequest) -> Iterator[None]:
     jax = importlib.import_module("jax")
-    platform = "gpu" if request.config.getoption("--backend") == "cuda" else "cpu"
-    with jax.default_device(jax.devices(platform)[0]):
+    device = jax.devices("cpu")[0]
+    if request.config.getoption("--backend") == "cuda":
+        cupy = importlib.import_module("cupy")
+        device = jax.devices("gpu")[cupy.cuda.Device().id]
+    with jax.default_device(device), jax_of_32_bits():
         yield
 
 
@@ -20,7 +24,6 @@ def _device(request: pytest.FixtureRequest) -> Iterator[None]:
 def wide() -> Iterator[None]:
     """Compute with 64 bits."""
     jax = importlib.import_module("jax")
-    before = jax.config.jax_enable_x64
     jax.config.update("jax_enable_x64", True)
     yield
-    jax.config.update("jax_enable_x64", before)
+    jax.config.update("jax_enable_x64", False)

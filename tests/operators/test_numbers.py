@@ -60,6 +60,8 @@ NUMBERS: list[tuple[Any, ...]] = [
     *((np.dtype(name).type(3), np.dtype(name).type(5)) for name in dtypes.NAMES
       if name not in ("bool", "bfloat16")),
     (np.True_, np.False_),
+    (np.int64(3), np.longlong(5), np.int64(6), np.longlong(7)),  # one dtype, two types
+    (np.ulonglong(3), np.uint64(5), np.ulonglong(6)),
 ]  # fmt: skip
 
 
