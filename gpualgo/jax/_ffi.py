@@ -20,10 +20,11 @@ import numpy as np
 
 import gpualgo as ga
 from gpualgo._api.derivatives import compose
-from gpualgo._arrays.device_array import from_pointer
+from gpualgo._arrays.device_array import DeviceArray
 from gpualgo._base import dtypes, recording
 from gpualgo._base.strides import dense_strides
 from gpualgo._driver.default_device import CPU, Fixed
+from gpualgo._driver.device import device_of
 from gpualgo._operators.operator import Operator
 
 _TARGET = "gpualgo"
@@ -222,8 +223,12 @@ def _run_frame(frame: Any, stream: int | None) -> None:
         for buffers in (frame.arguments, frame.results)
     )
     batch = tuple(results[0].dims[: results[0].rank - found.ndim])
-    inputs = [_array(buffer, batch, _READ, stream) for buffer in arguments]
-    outputs = [_array(buffer, batch, _WRITE, stream) for buffer in results]
+    gpu = None
+    if stream is not None:
+        used = (buffer.data for buffer in (*arguments, *results) if buffer.data)
+        gpu = device_of(next(used, 0)), stream
+    inputs = [_array(buffer, batch, _READ, gpu) for buffer in arguments]
+    outputs = [_array(buffer, batch, _WRITE, gpu) for buffer in results]
     if found.name in _BATCHED or not batch:
         _run(found, inputs, outputs, stream)
         return
@@ -231,8 +236,11 @@ def _run_frame(frame: Any, stream: int | None) -> None:
         _run(found, [x[*index, ...] for x in inputs], [x[*index, ...] for x in outputs], stream)
 
 
-def _array(buffer: Any, batch: tuple[int, ...], access: int, stream: int | None) -> Any:
-    """Return an array on XLA's memory; an input that all of the batch share has strides of 0."""
+def _array(buffer: Any, batch: tuple[int, ...], access: int, gpu: tuple[int, int] | None) -> Any:
+    """Return an array on XLA's memory, which is valid in the order of its stream.
+
+    An input that all of the batch share has strides of 0. `gpu` has an ordinal and the stream.
+    """
     dtype = _DTYPES.get(buffer.dtype)
     if dtype is None:
         raise TypeError(f"gpualgo has no dtype for XLA's type {buffer.dtype}")
@@ -243,21 +251,14 @@ def _array(buffer: Any, batch: tuple[int, ...], access: int, stream: int | None)
         0 if n == 1 != m else s
         for n, m, s in zip(own, shape, dense_strides(own, element.itemsize), strict=True)
     )
-    if stream is not None:
-        return _device_array(buffer.data or 0, shape, element, strides, access == _READ, stream)
+    if gpu is not None:
+        address, readonly = buffer.data or 0, access == _READ
+        return DeviceArray(address, shape, strides, element, *gpu, readonly, None)
     nbytes = math.prod(own) * element.itemsize
     if not nbytes:
         return np.empty(shape, element)
     memory = _memory(buffer.data, nbytes, access)
     return np.ndarray(shape, element, buffer=memory, strides=strides)
-
-
-def _device_array(
-    address: int, shape: tuple[int, ...], dtype: np.dtype[Any], strides: tuple[int, ...],
-    readonly: bool, stream: int,
-) -> Any:  # fmt: skip
-    """Return an array on memory of a GPU that XLA keeps alive in the order of its stream."""
-    return from_pointer(address, shape, dtype, strides=strides, readonly=readonly, stream=stream)
 
 
 def _stream_of(frame: Any) -> int:

@@ -275,4 +275,4 @@ def test_empty() -> None:
     assert jax.vmap(gj.reduce)(none).shape == (0,)
     close(gj.reduce(jnp.float32(3)), 3.0)
     with pytest.raises(jax.errors.JaxRuntimeError, match="identity"):
-        gj.reduce(none, None, max)
+        jax.block_until_ready(gj.reduce(none, None, max))
