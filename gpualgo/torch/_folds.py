@@ -310,9 +310,9 @@ def segmented_exclusive_scan(
         raise ValueError(f"{where}: init is needed for another operator than operator.add")
     init = 0 if init is None else init
     scanned = call(op, ops.segment_scan, where, ([x], offsets), (init,), vjp)[0]
-    segments, heads = gradients.segment_of(offsets, x.shape[0])
+    _, heads, outside = gradients.segment_of(offsets, x.shape[0])
     found = torch.where(heads, init, gradients.shifted(scanned, 0, -1))
-    return torch.where(segments < 0, x, found)
+    return torch.where(outside, x, found)
 
 
 def reduce_by_index(

@@ -220,10 +220,12 @@ def of_recurrence(ctx: Any, grads: Any) -> tuple[Any, ...]:
 def shifted(x: Tensor, dim: int, step: int) -> Tensor:
     """Return for each element the one `step` further; zero beyond the ends."""
     n = x.shape[dim]
-    zeros = x.new_zeros([*x.shape[:dim], 1, *x.shape[dim + 1 :]])
+    if not n:
+        return x
+    zeros = torch.zeros_like(_part(x, dim, 0, 1))
     if step > 0:
-        return torch.cat([x, zeros], dim).narrow(dim, 1, n)
-    return torch.cat([zeros, x], dim).narrow(dim, 0, n)
+        return torch.cat([_part(x, dim, 1, n), zeros], dim)
+    return torch.cat([zeros, _part(x, dim, 0, n - 1)], dim)
 
 
 # --- Segments, and reductions by index as reductions of segments.
@@ -235,19 +237,32 @@ def keep_segments(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
     ctx.save_for_backward(*xs, *output, offsets)
 
 
-def segment_of(offsets: Tensor, n: int) -> tuple[Tensor, Tensor]:
-    """Return each element's segment, -1 if it has none, and whether it is a segment's first."""
-    indices = torch.arange(n, device=offsets.device)
-    segments = torch.searchsorted(offsets.long(), indices, right=True) - 1
-    outside = (segments < 0) | (segments >= offsets.shape[0] - 1)
-    segments = torch.where(outside, -1, segments)
-    return segments, outside | (segments != shifted(segments + 1, 0, -1) - 1)
+def segment_of(offsets: Tensor, n: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Return each element's segment, and whether it is the first one, and whether it has none.
+
+    Segments have numbers from 1 on. Elements before the first segment have the number 0, and those
+    behind the last one its number plus 1; each of them counts as a first.
+    """
+    starts = offsets.long().clamp(0, n)
+    marks = torch.zeros(n + 1, dtype=torch.int32, device=offsets.device)
+    marks = marks.index_add(0, starts, torch.ones_like(starts, dtype=torch.int32))[:n]
+    numbers = marks.cumsum(0, dtype=torch.int32)
+    outside = (numbers == 0) | (numbers == offsets.shape[0])
+    return numbers, (marks > 0) | outside, outside
+
+
+def of_segments(x: Tensor, numbers: Tensor) -> Tensor:
+    """Return the value of each element's segment, zero if it has none."""
+    return torch.nn.functional.pad(x, (1, 1)).index_select(0, numbers)
 
 
 def _of_segments(
-    ctx: Any, xs: Tensors, ys: Tensors, grads: Tensors, segments: Tensor, heads: Tensor
+    ctx: Any, xs: Tensors, ys: Tensors, grads: Tensors, outside: Tensor, heads: Tensor
 ) -> list[Tensor]:
-    """Return the gradient of a scan of segments that begin at `heads`."""
+    """Return the gradient of a scan of segments that begin at `heads`.
+
+    `outside` marks the elements without a segment.
+    """
     _check_count(ctx.operator, len(xs))
     lefts = [shifted(y, 0, -1) for y in ys]
     starts = ctx.init
@@ -256,7 +271,7 @@ def _of_segments(
              for x, left in zip(xs, lefts, strict=True)]  # fmt: skip
     p, q = _partials(ctx.operator, lefts, xs)
     p = [[torch.where(heads, 0, x)[1:] for x in row] for row in p]
-    alone = heads if starts is None else segments < 0  # elements that are copied
+    alone = heads if starts is None else outside  # elements that are copied
     q = [[torch.where(alone, float(i == k), x) for k, x in enumerate(row)]
          for i, row in enumerate(q)]  # fmt: skip
     general = ctx.operator._replace(known=None)  # a sum's p is zero where segments begin
@@ -266,8 +281,8 @@ def _of_segments(
 def of_segment_scan(ctx: Any, grads: Any) -> tuple[Any, ...]:
     *tensors, offsets = ctx.saved_tensors
     xs, ys = tensors[: ctx.count], tensors[ctx.count :]
-    segments, heads = segment_of(offsets, xs[0].shape[0])
-    return _of_segments(ctx, xs, ys, _dense(grads, ys), segments, heads), None, None, None
+    _, heads, outside = segment_of(offsets, xs[0].shape[0])
+    return _of_segments(ctx, xs, ys, _dense(grads, ys), outside, heads), None, None, None
 
 
 def of_segment_fold(ctx: Any, grads: Any) -> tuple[Any, ...]:
@@ -277,15 +292,15 @@ def of_segment_fold(ctx: Any, grads: Any) -> tuple[Any, ...]:
 
 
 def _of_segment_fold(ctx: Any, xs: Tensors, offsets: Tensor, grads: Tensors) -> list[Tensor]:
-    segments, heads = segment_of(offsets, xs[0].shape[0])
-    rows = [torch.nn.functional.pad(g, (0, 1))[segments] for g in grads]  # -1: the zero behind
+    numbers, heads, outside = segment_of(offsets, xs[0].shape[0])
+    rows = [of_segments(g, numbers) for g in grads]
     if ctx.operator.known == "add":
         return rows
     with _name_again(ctx) as name:
         scanned = _ops().segment_scan(list(xs), offsets, name, ctx.init)
     ends = ~shifted(~heads, 0, 1)  # a segment begins behind them
     rows = [torch.where(ends, g, 0) for g in rows]
-    return _of_segments(ctx, xs, scanned, rows, segments, heads)
+    return _of_segments(ctx, xs, scanned, rows, outside, heads)
 
 
 def keep_by_key(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
@@ -314,8 +329,8 @@ def of_fold_by_index(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
     indices, x, y = ctx.saved_tensors
     indices = indices.long()
     known = ctx.operator.known
-    # Elements of other indices, which a GPU ignores, read the zero behind the results.
-    at = torch.where((indices >= 0) & (indices < ctx.size), indices, ctx.size)
+    # Elements of other indices, which a GPU ignores, read the zero behind the results, as -1 does.
+    at = indices.clamp(-1, ctx.size)
     behind = torch.nn.functional.pad
     if known in ("maximum", "minimum"):  # shares of those that are equal to the result
         marks = torch.where(x == behind(y, (0, 1))[at], 1.0, 0.0).to(x.dtype)
