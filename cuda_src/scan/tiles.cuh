@@ -326,11 +326,11 @@ struct ScanTiles {
     Running<Op, A> carry{A{}};
     assign(carry, start);
     int64 part = 0;
+    constexpr int batch = 8;  // read before any is written: the chain is what all tiles wait for
     StateWindow<A, detail::scan_window> window;
     window.start(states, 0, params.num_tiles);
     for (int64 begin = 0; begin < params.num_tiles;) {
-      const int64 line_end = begin - part + tiles_per_line;
-      const int count = window.finish(states, begin, line_end, shared.aggregates);
+      const int count = window.finish(states, begin, params.num_tiles, shared.aggregates);
       // The next look is on its way while this one's tiles are served.
       if (begin + count < params.num_tiles) window.start(states, begin + count, params.num_tiles);
       if (count == 0) continue;
@@ -341,22 +341,25 @@ struct ScanTiles {
         ++i;
         carry.append(own);
       };
-      if (carry.is_empty) step(shared.aggregates[0]);
-      constexpr int batch = 8;  // read before any is written: the chain is what all tiles wait for
-      while (i + batch <= count) {
-        A next[batch];
+      while (i < count) {  // one line after the other
+        const int64 rest = tiles_per_line - part;
+        const int stop = rest < count - i ? i + int(rest) : count;
+        part += stop - i;
+        if (carry.is_empty) step(shared.aggregates[i]);
+        while (i + batch <= stop) {
+          A next[batch];
 #pragma unroll
-        for (int k = 0; k < batch; ++k) next[k] = shared.aggregates[i + k];
-        carry.is_empty = false;
+          for (int k = 0; k < batch; ++k) next[k] = shared.aggregates[i + k];
+          carry.is_empty = false;
 #pragma unroll
-        for (int k = 0; k < batch; ++k) step(next[k]);
-      }
+          for (int k = 0; k < batch; ++k) step(next[k]);
+        }
 #pragma unroll 1
-      while (i < count) step(shared.aggregates[i]);
-      part += count;
-      if (part == tiles_per_line) {
-        part = 0;
-        assign(carry, start);
+        while (i < stop) step(shared.aggregates[i]);
+        if (part == tiles_per_line) {
+          part = 0;
+          assign(carry, start);
+        }
       }
       ptx::syncwarp();
       for (int i = lane; i < count; i += warp_threads) {

@@ -37,7 +37,7 @@ def test_order_at_every_size(cuda: Backend, n: int) -> None:
 
 @pytest.mark.usefixtures("tiles_only")
 @pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("shape", [(70_001,), (3, 14_097)], ids=str)
+@pytest.mark.parametrize("shape", [(70_001,), (3, 14_097), (40, 4_300)], ids=str)
 def test_order_in_every_layout(cuda: Backend, layout: str, shape: tuple[int, ...]) -> None:
     x = affine(shape)
     check_order(cuda, x, cuda.arrange(layout, x))
