@@ -73,11 +73,6 @@ def _part(x: Tensor, dim: int, start: int, stop: int) -> Tensor:
     return x.narrow(dim, start, stop - start)
 
 
-def _padded(x: Tensor, dim: int) -> Tensor:
-    """Return a tensor with one more row of zeros at the end."""
-    return torch.cat([x, torch.zeros_like(x.narrow(dim, 0, 1))], dim)
-
-
 def _accumulated(operator: Operator, p: Matrix, grads: Tensors, dim: int) -> list[Tensor]:
     """Return H, given the p of all elements but the first."""
     if grads[0].shape[dim] < 2:
@@ -85,7 +80,7 @@ def _accumulated(operator: Operator, p: Matrix, grads: Tensors, dim: int) -> lis
     if operator.known == "add":
         found: list[Tensor] = _ops().scan(list(grads), [], operators.ADD, dim, False, True)
         return found
-    coefficients = [_padded(x.contiguous(), dim) for row in p for x in row]
+    coefficients = [_extended(x, dim, 1) for row in p for x in row]
     found = _ops().recurrence(coefficients, list(grads), dim, True)
     return found
 
@@ -148,7 +143,7 @@ def of_scan(ctx: Any, grads: Any) -> tuple[Any, ...]:
             starts = [_part(y, dim, 0, 1) for y in ys]
             found, before = _of_rows(ctx.operator, shorter, later_ys, later_grads, starts, dim)
             heads = [a + b for a, b in zip(heads, before, strict=True)]
-            found = [_padded(x, dim) for x in found]
+            found = [_extended(x, dim, 1) for x in found]
         else:
             found = [torch.zeros_like(x) for x in xs]
     else:
@@ -211,21 +206,31 @@ def of_recurrence(ctx: Any, grads: Any) -> tuple[Any, ...]:
     step = 1 if ctx.reverse else -1  # from an element to the one before it
     conjugates = [x.conj().resolve_conj() for x in a]
     matrix = [conjugates[i * count : (i + 1) * count] for i in range(count)]
-    later = [shifted(line[k], dim, -step).contiguous() for k in range(count) for line in matrix]
+    later = [shifted(line[k], dim, -step) for k in range(count) for line in matrix]
     total = _ops().recurrence(later, g, dim, not ctx.reverse)
-    before = [shifted(x, dim, step).conj() for x in h]
-    return [x * y for x in before for y in total], total, None, None
+    before = [_all_but_one(x, dim, step).conj() for x in h]
+    after = [_all_but_one(x, dim, -step) for x in total]
+    return [_extended(x * y, dim, step) for x in before for y in after], total, None, None
 
 
 def shifted(x: Tensor, dim: int, step: int) -> Tensor:
-    """Return for each element the one `step` further; zero beyond the ends."""
+    """Return for each element the one `step` further, 1 or -1; zero beyond the ends."""
+    return _extended(_all_but_one(x, dim, step), dim, step) if x.shape[dim] else x
+
+
+def _all_but_one(x: Tensor, dim: int, step: int) -> Tensor:
+    """Return all elements but the first if `step` is 1, but the last if it is -1."""
     n = x.shape[dim]
-    if not n:
-        return x
-    zeros = torch.zeros_like(_part(x, dim, 0, 1))
-    if step > 0:
-        return torch.cat([_part(x, dim, 1, n), zeros], dim)
-    return torch.cat([zeros, _part(x, dim, 0, n - 1)], dim)
+    return _part(x, dim, 1, n) if step > 0 else _part(x, dim, 0, n - 1)
+
+
+def _extended(x: Tensor, dim: int, step: int) -> Tensor:
+    """Return the elements with a zero behind them if `step` is 1, before them if it is -1."""
+    n = x.shape[dim]
+    found = x.new_empty([*x.shape[:dim], n + 1, *x.shape[dim + 1 :]])  # faster than torch.cat
+    found.narrow(dim, n if step > 0 else 0, 1).zero_()
+    found.narrow(dim, 0 if step > 0 else 1, n).copy_(x)
+    return found
 
 
 # --- Segments, and reductions by index as reductions of segments.
