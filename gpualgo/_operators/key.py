@@ -557,10 +557,7 @@ def moved_array(fn: Any, current: Resolved, places: captured.Addresses) -> str:
 
 
 class _Frozen(Snapshot):
-    """A snapshot whose copy contains all numbers as constants and the original arrays."""
-
-    def _number(self, value: Any, location: Location, source: Source) -> Replacement | None:
-        return None
+    """A snapshot whose copy contains the original arrays."""
 
     def _array(self, array: Any, source: Source) -> Replacement:
         return (), array
@@ -574,4 +571,4 @@ def frozen(fn: Any) -> Any:
     function = python_function(fn)
     if function is None:
         return fn
-    return _Frozen(Policy()).function(function)[1]
+    return _Frozen(FixedPolicy(())).function(function)[1]

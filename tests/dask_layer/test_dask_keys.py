@@ -49,8 +49,8 @@ def test_reduce_by_key(kind: str, chunks: str, consecutive: bool) -> None:
     x, values = cut(keys, CHUNKS[chunks]), cut(VALUES, (100, 200))
     for init in (None, 2):
         want = ga.reduce_by_key(keys, VALUES, init, compose, consecutive=consecutive)
-        for given in (init, init and cut(np.array(init))):
-            got = built(ga.reduce_by_key, x, values, given, compose, consecutive=consecutive)
+        for initial in (init, init and cut(np.array(init))):
+            got = built(ga.reduce_by_key, x, values, initial, compose, consecutive=consecutive)
             check(got, want)
 
 
