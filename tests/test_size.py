@@ -31,7 +31,7 @@ LINES = {
     "gpualgo/jax": 1_295,
     "gpualgo/lazy": 786,
     "gpualgo/numpy": 6_575,
-    "gpualgo/torch": 1_758,
+    "gpualgo/torch": 1_773,
     "gpualgo/shards": 1_919,
     "cuda_src": 17_012,
 }
