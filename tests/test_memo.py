@@ -181,7 +181,7 @@ def test_an_exception_is_not_kept() -> None:
     with ThreadPoolExecutor(4) as pool:
         assert sorted(pool.map(ask, range(4))) == [0, 0, 7, 7]
     assert len(tries) == 3
-    assert not memo._computations
+    assert not memo._making
 
 
 def test_making_may_ask_for_other_values() -> None:

@@ -20,30 +20,23 @@ MOST_BYTES = 16 << 20  # total of the registered values of all memos
 LEAST_BYTES = 1 << 13  # smaller values are not registered
 
 
-class _Computation:
-    """A computation in progress: one thread holds the lock and computes, the others wait."""
-
-    __slots__ = ("lock", "waiting")
-
-    def __init__(self) -> None:
-        self.lock = forks.Lock()  # reentrant: numba compiles recursively
-        self.waiting = 0
-
-
 class Memo(Generic[Value]):
     """A thread-safe cache of at most `limit` values; evicts the oldest.
 
     Values are never None. Unhashable keys are not cached.
     """
 
-    __slots__ = ("__weakref__", "_computations", "_lock", "_values", "limit", "look")
+    __slots__ = ("__weakref__", "_lock", "_making", "_values", "limit", "look")
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self._values: dict[Hashable, Value] = {}
         # `get` for hashable keys (others raise TypeError), without the cost of a Python call.
         self.look: Callable[[Any], Value | None] = self._values.get
-        self._computations: dict[Hashable, _Computation] = {}
+        # A lock for each value that is being computed; the threads that need it keep it alive.
+        self._making: weakref.WeakValueDictionary[Hashable, forks.Lock] = (
+            weakref.WeakValueDictionary()
+        )
         self._lock = forks.Lock()
 
     def get(self, key: Any) -> Value | None:
@@ -102,31 +95,14 @@ class Memo(Generic[Value]):
         value = self.get(key)
         if value is not None:
             return value
-        computation = self._join(key)
-        if computation is None:
-            return make()
         try:
-            with computation.lock:
-                value = self._values.get(key)
-                return self.add(key, make()) if value is None else value
-        finally:
-            self._leave(key, computation)
-
-    def _join(self, key: Hashable) -> _Computation | None:
-        """Join the computation of a key's value; None if the key is not hashable."""
-        with self._lock:
-            try:
-                computation = self._computations.setdefault(key, _Computation())
-            except TypeError:
-                return None
-            computation.waiting += 1
-            return computation
-
-    def _leave(self, key: Hashable, computation: _Computation) -> None:
-        with self._lock:
-            computation.waiting -= 1
-            if not computation.waiting and self._computations.get(key) is computation:
-                del self._computations[key]
+            with self._lock:
+                making = self._making.setdefault(key, forks.Lock())
+        except TypeError:  # the key is not hashable
+            return make()
+        with making:  # reentrant: numba compiles recursively
+            value = self._values.get(key)
+            return self.add(key, make()) if value is None else value
 
     def clear(self) -> None:
         with self._lock:

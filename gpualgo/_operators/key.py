@@ -391,13 +391,6 @@ def is_closed(value: Any) -> bool:
 
 def call_key(fn: Any) -> Any:
     """Return fn's key, or a pair of it and the addresses of captured arrays."""
-    if type(fn) is types.FunctionType:
-        info = facts_of(fn.__code__)
-        if info.closed_key is not None and fn.__defaults__ is None and fn.__kwdefaults__ is None:
-            return info.closed_key
-        guard = info.guard
-        if guard is not None and guard.is_plain(fn):
-            return guard.key
     key, views, _ = resolve(fn)
     return (key, captured.remember_owners(views)) if views else key
 
@@ -419,10 +412,9 @@ def resolve(fn: Any) -> Resolved:
                 f"op is a {type(fn).__name__}, which numba cannot compile; "
                 "pass a function or lambda of scalars"
             ) from None
-    closed_key = closed_key_of(fn)
-    if closed_key is not None:
-        return Resolved(closed_key)
     info = facts_of(fn.__code__)
+    if info.closed_key is not None and fn.__defaults__ is None and fn.__kwdefaults__ is None:
+        return Resolved(info.closed_key)
     guard = info.guard
     if guard is not None and guard.holds(fn):
         views, words = guard.recapture(fn), guard.scalars(fn)
@@ -565,10 +557,7 @@ def moved_array(fn: Any, current: Resolved, places: captured.Addresses) -> str:
 
 
 class _Frozen(Snapshot):
-    """A snapshot whose copy contains all numbers as constants and the original arrays."""
-
-    def _number(self, value: Any, location: Location, source: Source) -> Replacement | None:
-        return None
+    """A snapshot whose copy contains the original arrays."""
 
     def _array(self, array: Any, source: Source) -> Replacement:
         return (), array
@@ -582,4 +571,4 @@ def frozen(fn: Any) -> Any:
     function = python_function(fn)
     if function is None:
         return fn
-    return _Frozen(Policy()).function(function)[1]
+    return _Frozen(FixedPolicy(())).function(function)[1]

@@ -183,13 +183,13 @@ def reduce_by_key(
     x_arg = _inputs.parse_argument(x, "reduce_by_key", "x")
     key_arg = _inputs.parse_argument(keys, "reduce_by_key", "keys", like=x_arg.first)
     _inputs.check_shapes(key_arg, x_arg, "keys have", "pass an element for each key")
-    key_arg, x_arg = key_arg.flat(), x_arg.with_chunks_of(key_arg).flat()
+    key_arg, x_arg = key_arg.flat(), x_arg.rechunked(key_arg.first.chunks).flat()
     local_op, frozen = pickle_operator(op, "reduce_by_key")
     local_eq, frozen_eq = (None, None) if eq is None else pickle_operator(eq, "reduce_by_key")
     initial = parse_init(init, x_arg, (), "reduce_by_key")
     dtypes, form = _inputs.probe_dtypes(
-        ga.reduce_by_key, key_arg.small(), x_arg.small(), init, local_op, consecutive=consecutive,
-        eq=local_eq, dtype=dtype,
+        ga.reduce_by_key, key_arg.small(), x_arg.small(), initial.small, local_op,
+        consecutive=consecutive, eq=local_eq, dtype=dtype,
     )  # fmt: skip
     content = key_arg, x_arg, initial, frozen, frozen_eq, consecutive, dtypes
     graph = Graph("reduce-by-key", *content)
@@ -206,7 +206,7 @@ def reduce_by_key(
     else:
         add_run_chunks(graph, runs, by_key)
     chunks = ((math.nan,) * outputs,)
-    return results_of(graph, form, x_arg.first, chunks, dtypes, key_arg, x_arg)
+    return results_of(graph, form, x_arg.first, chunks, dtypes, key_arg, x_arg, initial.source)
 
 
 # --- `unique`: the distinct elements of each chunk, combined by value or by neighbours.

@@ -87,7 +87,7 @@ def _masked(x: Any, predicate: Any) -> tuple[Input, Input]:
     x_arg = _inputs.parse_argument(x, "select", like=like)
     mask = _inputs.parse_argument(predicate, "select", "predicate", like=x_arg.first)
     _inputs.check_shapes(mask, x_arg, "predicate has", "pass a bool for each element")
-    return x_arg.flat(), mask.with_chunks_of(x_arg).flat()
+    return x_arg.flat(), mask.rechunked(x_arg.first.chunks).flat()
 
 
 def searchsorted(

@@ -108,8 +108,6 @@ def _snapshot(bins: Any) -> Any:
 def _weights(weights: Any, x: Input) -> Input:
     """Return weights with the shape and chunks of the samples."""
     w_arg = _inputs.parse_argument(weights, "histogram", "weights", like=x.first)
-    if _inputs.equal_chunks(w_arg.first.chunks, x.first.chunks):
-        return w_arg
     if w_arg.first.ndim > x.first.ndim:
         raise ValueError(
             f"histogram: weights have shape {w_arg.first.shape} and x {x.first.shape}, to which "
@@ -184,7 +182,7 @@ def parse_init(init: Any, x: Input, row_axes: Sequence[int], where: str) -> Init
             f"{where}: init has shape {source.first.shape}, but rows have shape {shape}; pass one "
             "value, or an array with one for each row"
         )
-    if not is_one and x.is_known and source.first.chunks != chunks:
+    if not is_one and x.is_known:
         source = source.rechunked(chunks)
     small = source.small()
     return InitArgument(None, source, map_fields(lambda x: x[()], small) if is_one else small)

@@ -134,21 +134,26 @@ class Input(NamedTuple):
         return checks.axes_of(checks.plain_axes(axis, where), self.first.ndim, where)
 
     def broadcast(self, like: Any) -> Input:
+        if equal_chunks(self.first.chunks, like.chunks):
+            return self
         cut = [align_chunks([like, x], self.source[0])[1] for x in self.arrays]
         return self._replace(arrays=tuple(da.broadcast_to(x, like.shape, like.chunks) for x in cut))
 
     def rechunked(self, chunks: Any) -> Input:
-        return self._replace(arrays=tuple(x.rechunk(chunks) for x in self.arrays))
-
-    def with_chunks_of(self, other: Input) -> Input:
-        has_same = equal_chunks(self.first.chunks, other.first.chunks)
-        return self if has_same else self.rechunked(other.first.chunks)
+        return self._replace(arrays=tuple(rechunked(x, chunks) for x in self.arrays))
 
 
 def blocks(x: Any, axes: Sequence[int] | None = None) -> list[Index]:
     """Return the indices of all chunks; if `axes` is given, 0 along all other axes."""
     count = [n if axes is None or axis in axes else 1 for axis, n in enumerate(x.numblocks)]
     return list(product(*map(range, count)))
+
+
+def rechunked(x: Any, chunks: Any) -> Any:
+    """Rechunk a dask array; dask leaves one of no elements as it is."""
+    if isinstance(chunks, tuple) and equal_chunks(x.chunks, chunks):
+        return x
+    return da.zeros_like(x, chunks=chunks) if x.ndim and not any(x.shape) else x.rechunk(chunks)
 
 
 def is_dask(x: Any) -> bool:
@@ -204,8 +209,8 @@ def _aligned(arrays: list[Any], func_name: str, name: str) -> list[Any]:
     except ValueError:
         told = f"{func_name}: shapes {', '.join(str(x.shape) for x in arrays)} of {name}"
         raise ValueError(f"{told} do not broadcast together") from None
-    rechunked = align_chunks(arrays, func_name)
-    return [da.broadcast_to(x, shape, broadcast_chunks(rechunked)) for x in rechunked]
+    aligned = align_chunks(arrays, func_name)
+    return [da.broadcast_to(x, shape, broadcast_chunks(aligned)) for x in aligned]
 
 
 def align_chunks(arrays: Sequence[Any], where: str) -> list[Any]:
@@ -219,21 +224,18 @@ def align_chunks(arrays: Sequence[Any], where: str) -> list[Any]:
         for axis, sizes in enumerate(x.chunks, ndim - x.ndim):
             if axis_chunks[axis] is None or (sum(axis_chunks[axis]) == 1 and sum(sizes) != 1):
                 axis_chunks[axis] = sizes
-    rechunked = []
+    aligned = []
     for x in arrays:
-        changes = {}
+        chunks = list(axis_chunks[ndim - x.ndim :])
         for axis, sizes in enumerate(x.chunks):
-            wanted = axis_chunks[axis + ndim - x.ndim]
-            if sum(sizes) == 1 and sum(wanted) != 1:
-                wanted = (1,)  # also replaces chunks such as (0, 1)
-            if equal_chunks((sizes,), (wanted,)):
-                continue
-            if sum(sizes) != sum(wanted):
+            if sum(sizes) == 1 and sum(chunks[axis]) != 1:
+                chunks[axis] = (1,)  # also replaces chunks such as (0, 1)
+            is_equal = equal_chunks((sizes,), (chunks[axis],))
+            if not is_equal and sum(sizes) != sum(chunks[axis]):
                 shapes = ", ".join(str(each.shape) for each in arrays)
                 raise ValueError(f"{where}: shapes {shapes} do not broadcast together")
-            changes[axis] = wanted
-        rechunked.append(x.rechunk(changes) if changes else x)
-    return rechunked
+        aligned.append(rechunked(x, tuple(chunks)))
+    return aligned
 
 
 def broadcast_chunks(arrays: Sequence[Any]) -> Chunks:

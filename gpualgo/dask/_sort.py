@@ -84,7 +84,7 @@ def _values(values: Any, keys: Input, func_name: str) -> Input:
     if v_arg.form is not None and v_arg.first.shape != keys.first.shape:
         v_arg = v_arg.broadcast(keys.first)
     _inputs.check_shapes(v_arg, keys, "values have", "pass a value for each key")
-    return v_arg.with_chunks_of(keys)
+    return v_arg.rechunked(keys.first.chunks)
 
 
 def _sort(

@@ -32,7 +32,7 @@ from gpualgo._operators.operator import Operator, as_operator
 def call(blob: bytes, device: Any, values: Sequence[Any]) -> Any:
     """Call a pickled function with pickled arguments, and with the results of other tasks."""
     with threads.at_most(_worker_threads()), default_device(device):
-        function, args, options = loads(blob, values)
+        function, args, options = _Unpickler(blob, values).load()
         return function(*args, **options)
 
 
@@ -59,10 +59,13 @@ class _Pickler(pickle.Pickler):
         super().__init__(file)
         self.refs: list[TaskRef] = []
 
+    def persistent_id(self, obj: Any) -> int | None:
+        if type(obj) is not TaskRef:
+            return None
+        self.refs.append(obj)
+        return len(self.refs) - 1
+
     def reducer_override(self, obj: Any) -> Any:
-        if type(obj) is TaskRef:
-            self.refs.append(obj)
-            return result_of, (len(self.refs) - 1,)
         if isinstance(obj, Form):
             return form_of, (obj.names,)
         if isinstance(obj, tuple) and "__reduce__" not in vars(type(obj)):
@@ -74,11 +77,6 @@ def _namedtuple(fields: tuple[str, ...] | None, items: tuple[Any, ...]) -> Any:
     return items if fields is None else class_of(fields)(*items)
 
 
-def result_of(number: int) -> Any:
-    """Stand for the result of a task in a pickled call."""
-    raise NotImplementedError
-
-
 def dumps(value: Any) -> tuple[bytes, list[TaskRef]]:
     """Return a value pickled, and the tasks whose results it contains."""
     buffer = io.BytesIO()
@@ -87,23 +85,16 @@ def dumps(value: Any) -> tuple[bytes, list[TaskRef]]:
     return buffer.getvalue(), pickler.refs
 
 
-def loads(blob: bytes, values: Sequence[Any] = ()) -> Any:
-    """Unpickle a value that contains results of tasks; bytes among them are pickled values."""
-    unpickler = _Unpickler(io.BytesIO(blob))
-    unpickler.values = values
-    return unpickler.load()
-
-
 class _Unpickler(pickle.Unpickler):
-    values: Sequence[Any] = ()
+    """Unpickles a value that contains results of tasks; bytes among them are pickled values."""
 
-    def find_class(self, module: str, name: str) -> Any:
-        is_result = (module, name) == (__name__, "result_of")
-        return self._result_of if is_result else super().find_class(module, name)
+    def __init__(self, blob: bytes, results: Sequence[Any] = ()) -> None:
+        super().__init__(io.BytesIO(blob))
+        self.results = results
 
-    def _result_of(self, number: int) -> Any:
-        value = self.values[number]
-        return loads(value) if isinstance(value, bytes) else value
+    def persistent_load(self, number: int) -> Any:
+        value = self.results[number]
+        return _Unpickler(value).load() if isinstance(value, bytes) else value
 
 
 # --- Elements are unpacked into arrays of their fields, and packed again.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from inspect import cleandoc
 from types import FunctionType
 from typing import Any
 
@@ -44,13 +45,14 @@ def register(op: Any, vjp: Any = None) -> None:
     vjp : tuple of two callables, optional
         As the calls in the graph have it.
 
-    Examples
-    --------
-    >>> import gpualgo.torch as gt
     >>> gt.register(lambda a, b: a * b + a + b)
     """
     count = op.__code__.co_argcount if isinstance(op, FunctionType) else 2
     operators.constant_name(op, vjp, "register", count)
 
 
+# Each docstring ends with an example, whose heading and first line are written here.
+_EXAMPLES = "\n\nExamples\n--------\n>>> import torch, gpualgo.torch as gt\n>>> "
+for _function in map(globals().__getitem__, __all__):
+    _function.__doc__ = cleandoc(_function.__doc__ or "").replace("\n\n>>> ", _EXAMPLES, 1)
 _show_signatures(*(globals()[name] for name in __all__))

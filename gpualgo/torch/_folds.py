@@ -64,9 +64,6 @@ def reduce(
     Under `torch.compile` the operator reads no variables but modules and functions. The gradient of
     `max` is shared by equal elements. Other gradients take a scan and a linear recurrence.
 
-    Examples
-    --------
-    >>> import torch, gpualgo.torch as gt
     >>> x = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
     >>> gt.reduce(x, None, lambda a, b: a * b).backward()
     >>> x.grad
@@ -105,9 +102,6 @@ def inclusive_scan(
     -----
     The gradient takes one linear recurrence in the other direction, that of a sum one scan.
 
-    Examples
-    --------
-    >>> import torch, gpualgo.torch as gt
     >>> gt.inclusive_scan(torch.tensor([3, 1, 2]), None, max)
     tensor([3, 3, 3])
     """
@@ -137,9 +131,6 @@ def exclusive_scan(
     TypeError, ValueError, IndexError, CompileError
         As for `reduce`; ValueError also if `op` needs an `init`.
 
-    Examples
-    --------
-    >>> import torch, gpualgo.torch as gt
     >>> gt.exclusive_scan(torch.tensor([3, 1, 2]), 0)
     tensor([0, 3, 4])
     """
@@ -182,9 +173,6 @@ def linear_recurrence(
     -----
     One scan by the operator of pairs; the gradient is the same in the other direction.
 
-    Examples
-    --------
-    >>> import torch, gpualgo.torch as gt
     >>> gt.linear_recurrence(torch.tensor([0.5, 0.5, 0.5]), torch.tensor([1.0, 1.0, 1.0]))
     tensor([1.0000, 1.5000, 1.7500])
     """
@@ -231,9 +219,6 @@ def segmented_reduce(
     TypeError, ValueError, CompileError
         As `gpualgo.segmented_reduce`.
 
-    Examples
-    --------
-    >>> import torch, gpualgo.torch as gt
     >>> gt.segmented_reduce(torch.tensor([1.0, 2.0, 4.0]), torch.tensor([0, 2, 3]))
     tensor([3., 4.])
     """
@@ -263,9 +248,6 @@ def segmented_inclusive_scan(
     TypeError, ValueError, CompileError
         As `gpualgo.segmented_inclusive_scan`.
 
-    Examples
-    --------
-    >>> import torch, gpualgo.torch as gt
     >>> gt.segmented_inclusive_scan(torch.tensor([1, 2, 4]), torch.tensor([0, 2, 3]))
     tensor([1, 3, 4])
     """
@@ -297,9 +279,6 @@ def segmented_exclusive_scan(
     TypeError, ValueError, CompileError
         As `gpualgo.segmented_exclusive_scan`; ValueError also if `op` needs an `init`.
 
-    Examples
-    --------
-    >>> import torch, gpualgo.torch as gt
     >>> gt.segmented_exclusive_scan(torch.tensor([1, 2, 4]), torch.tensor([0, 2, 3]))
     tensor([0, 1, 0])
     """
@@ -346,9 +325,6 @@ def reduce_by_index(
     -----
     The same input gives the same bits on every run, unlike `torch.Tensor.scatter_add` on a GPU.
 
-    Examples
-    --------
-    >>> import torch, gpualgo.torch as gt
     >>> gt.reduce_by_index(torch.tensor([0, 2, 0]), torch.tensor([1.0, 2.0, 4.0]), 3, 0.0)
     tensor([5., 0., 2.])
     """
@@ -388,9 +364,6 @@ def reduce_by_key(
     TypeError, ValueError, CompileError
         As `gpualgo.segmented_reduce`.
 
-    Examples
-    --------
-    >>> import torch, gpualgo.torch as gt
     >>> gt.reduce_by_key(torch.tensor([5, 5, 7]), torch.tensor([1.0, 2.0, 4.0]), size=2)
     (tensor([5, 7]), tensor([3., 4.]), tensor(2))
     """

@@ -36,9 +36,6 @@ def sort(x: Tensor, *, descending: bool = False, dim: int = -1) -> tuple[Tensor,
     TypeError, IndexError
         As `gpualgo.argsort`.
 
-    Examples
-    --------
-    >>> import torch, gpualgo.torch as gt
     >>> gt.sort(torch.tensor([3, 1, 2]))
     (tensor([1, 2, 3]), tensor([1, 2, 0]))
     """
@@ -63,9 +60,6 @@ def argsort(x: Tensor, *, descending: bool = False, dim: int = -1) -> Tensor:
     TypeError, IndexError
         As `gpualgo.argsort`.
 
-    Examples
-    --------
-    >>> import torch, gpualgo.torch as gt
     >>> gt.argsort(torch.tensor([3, 1, 2]))
     tensor([1, 2, 0])
     """
@@ -101,9 +95,6 @@ def top_k(x: Tensor, k: int, *, largest: bool = True, dim: int = -1) -> tuple[Te
     TypeError, ValueError, IndexError
         As `gpualgo.top_k`.
 
-    Examples
-    --------
-    >>> import torch, gpualgo.torch as gt
     >>> gt.top_k(torch.tensor([3, 1, 2]), 2)
     (tensor([3, 2]), tensor([0, 2]))
     """
@@ -140,9 +131,6 @@ def select(
     TypeError, ValueError, CompileError
         As `gpualgo.select`.
 
-    Examples
-    --------
-    >>> import torch, gpualgo.torch as gt
     >>> gt.select(torch.tensor([3, -1, 4]), lambda a: a > 0, size=3)
     (tensor([3, 4, 0]), tensor(2))
     """
@@ -191,9 +179,6 @@ def histogram(
     TypeError, ValueError
         As `gpualgo.histogram`; ValueError also without `range` or edges.
 
-    Examples
-    --------
-    >>> import torch, gpualgo.torch as gt
     >>> gt.histogram(torch.tensor([0.1, 0.2, 0.9]), 2, (0.0, 1.0))
     tensor([2, 1])
     """
@@ -231,9 +216,6 @@ def searchsorted(a: Tensor, v: Tensor, *, side: str = "left", descending: bool =
     TypeError, ValueError
         As `gpualgo.searchsorted`.
 
-    Examples
-    --------
-    >>> import torch, gpualgo.torch as gt
     >>> gt.searchsorted(torch.tensor([1, 3, 5]), torch.tensor([3, 4]))
     tensor([1, 2])
     """

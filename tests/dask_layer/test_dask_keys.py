@@ -48,8 +48,10 @@ def test_reduce_by_key(kind: str, chunks: str, consecutive: bool) -> None:
     keys = KEYS[kind]
     x, values = cut(keys, CHUNKS[chunks]), cut(VALUES, (100, 200))
     for init in (None, 2):
-        got = built(ga.reduce_by_key, x, values, init, compose, consecutive=consecutive)
-        check(got, ga.reduce_by_key(keys, VALUES, init, compose, consecutive=consecutive))
+        want = ga.reduce_by_key(keys, VALUES, init, compose, consecutive=consecutive)
+        for initial in (init, init and cut(np.array(init))):
+            got = built(ga.reduce_by_key, x, values, initial, compose, consecutive=consecutive)
+            check(got, want)
 
 
 def test_another_equality() -> None:

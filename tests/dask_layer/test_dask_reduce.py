@@ -155,3 +155,12 @@ def test_no_dimension_and_no_recording() -> None:
         ga.inclusive_scan(cut(np.arange(4), (2, 2)))
     with pytest.raises(TypeError, match=r"got ShardedArray; pass x.gather\(\)"):
         ga.transform(lambda a, b: a, cut(np.arange(4), (2, 2)), ga.distribute(np.arange(4), "cpu"))
+
+
+def test_nothing_in_chunks_of_any_number() -> None:
+    none = np.zeros(0)
+    one, two = cut(none, (0,)), cut(none, (0, 0))
+    for pair in ((one, two), (two, one)):
+        check(built(ga.reduce, pair, (1.0, 2.0), affine), (np.float64(1), np.float64(2)))
+        got = built(ga.histogram, pair[0], 3, (0, 1), weights=pair[1])
+        check(got, ga.histogram(none, 3, (0, 1), weights=none))

@@ -6,7 +6,7 @@ A rule determines the dtypes in which a function computes and which it returns, 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import reduce
+from functools import cache, reduce
 from typing import Any
 
 import numpy as np
@@ -247,9 +247,8 @@ _STYLES: dict[str, Callable[..., tuple[types.Type, Generate]]] = {
 
 # --- Intrinsics by which the rewrite replaces the functions that operators call.
 
-_intrinsics: dict[tuple[Any, ...], Any] = {}
 
-
+@cache
 def calling(entry: Entry, fn: Any, arity: int) -> Any:
     lowest, highest = entry.arity
     if not lowest <= arity <= highest:
@@ -266,16 +265,11 @@ def calling(entry: Entry, fn: Any, arity: int) -> Any:
         lambda typingctx, a, b: resolved(a, b),
         lambda typingctx, a, b, c: resolved(a, b, c),
     )
-    return _once((entry, fn, arity), typers[arity - 1], f"numpy_{entry.does}")
+    typers[arity - 1].__name__ = f"numpy_{entry.does}"
+    return intrinsic(typers[arity - 1])
 
 
-def _once(key: Any, typer: Callable[..., Any], name: str) -> Any:
-    if key not in _intrinsics:
-        typer.__name__ = name
-        _intrinsics[key] = intrinsic(typer)
-    return _intrinsics[key]
-
-
+@cache
 def converting(name: str) -> Any:
     """Return the intrinsic of one of `_CONVERSIONS`, which changes the type of a value."""
     convert = _CONVERSIONS[name]
@@ -288,7 +282,8 @@ def converting(name: str) -> Any:
 
         return target(value), generate
 
-    return _once(name, typer, name)
+    typer.__name__ = name
+    return intrinsic(typer)
 
 
 def _plain(ty: Any) -> Any:
