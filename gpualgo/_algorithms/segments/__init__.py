@@ -106,8 +106,6 @@ def segmented_reduce(
     gives the same bits on every run and every GPU: the grouping depends only on the lengths of a
     segment and of `x`.
 
-    See https://github.com/gpualgo/gpualgo/blob/main/docs/segments.md.
-
     >>> x, offsets = np.array([3, 1, 4, 1, 5, 9]), np.array([0, 2, 2, 5])
     >>> ga.segmented_reduce(x, offsets)
     array([ 4,  0, 10])
@@ -188,8 +186,6 @@ def segmented_inclusive_scan(
     1/8 byte for each element, and 8 bytes for each tile and each 32 bits of the accumulator. The
     same input gives the same bits on every run and every GPU (single-pass scan with decoupled
     look-back: D. Merrill and M. Garland, NVIDIA NVR-2016-002, 2016).
-
-    See https://github.com/gpualgo/gpualgo/blob/main/docs/segments.md.
 
     >>> x = np.array([3, 1, 4, 1, 5, 9])
     >>> ga.segmented_inclusive_scan(x, np.array([0, 2, 5]))
