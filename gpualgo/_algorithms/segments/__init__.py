@@ -14,7 +14,6 @@ from gpualgo._algorithms.segments.problem import (
 )
 from gpualgo._lazy.sources import parse_input, tried
 from gpualgo._pipeline import checks, inputs
-from gpualgo._pipeline.inputs import Views
 from gpualgo._pipeline.problem import PLAIN, parse, problem_of
 from gpualgo._pipeline.run import run
 
@@ -112,12 +111,7 @@ def segmented_reduce(
     >>> ga.segmented_reduce(x, offsets, -1, max)
     array([ 3, -1,  5])
     """
-    where = "segmented_reduce"
-    problem, views, init, op = _parse_call(
-        SegmentedReduction, x, offsets, init, op, dtype, out, stream, where
-    )
-    solve = run if problem.form is None else inputs.run_tuples
-    return solve(problem, views, op, init, out, stream)
+    return _solve("segmented_reduce", SegmentedReduction, x, offsets, init, op, dtype, out, stream)
 
 
 @overload
@@ -191,12 +185,9 @@ def segmented_inclusive_scan(
     >>> ga.segmented_inclusive_scan(x, np.array([0, 2, 5]))
     array([ 3,  4,  4,  5, 10,  9])
     """
-    where = "segmented_inclusive_scan"
-    problem, views, init, op = _parse_call(
-        SegmentedScan, x, offsets, init, op, dtype, out, stream, where
+    return _solve(
+        "segmented_inclusive_scan", SegmentedScan, x, offsets, init, op, dtype, out, stream
     )
-    solve = run if problem.form is None else inputs.run_tuples
-    return solve(problem, views, op, init, out, stream)
 
 
 @overload
@@ -259,19 +250,15 @@ def segmented_exclusive_scan(
     >>> ga.segmented_exclusive_scan(x, np.array([0, 2, 5]))
     array([0, 3, 0, 4, 5, 9])
     """
-    where = "segmented_exclusive_scan"
-    problem, views, init, op = _parse_call(
-        SegmentedExclusiveScan, x, offsets, init, op, dtype, out, stream, where
+    return _solve(
+        "segmented_exclusive_scan", SegmentedExclusiveScan, x, offsets, init, op, dtype, out, stream
     )
-    solve = run if problem.form is None else inputs.run_tuples
-    return solve(problem, views, op, init, out, stream)
 
 
-def _parse_call(
-    kind: type[Segmented], x: Any, offsets: Any, init: Any, op: Any, dtype: Any, out: Any,
-    stream: Any, where: str,
-) -> tuple[Segmented, Views, Any, Any]:  # fmt: skip
-    """Return the problem of a call, its views, its scalar init, and its operator."""
+def _solve(
+    where: str, kind: type[Segmented], x: Any, offsets: Any, init: Any, op: Any, dtype: Any,
+    out: Any, stream: Any,
+) -> Any:  # fmt: skip
     of_x, op, form = parse_input(x, op, where, beside=(offsets, init, out))
     offsets_view = of_segments.view(offsets, where, stream, (x, init, out))
     views = (*of_x, offsets_view)
@@ -283,4 +270,5 @@ def _parse_call(
     of_segments.check_values(offsets_view, problem.num_items, where, stream)
     if problem.is_checked:
         tried(problem, x, op, init, stream)
-    return problem, views, init, op
+    solve = run if problem.form is None else inputs.run_tuples
+    return solve(problem, views, op, init, out, stream)
