@@ -179,6 +179,9 @@ def test_the_package_names_pages_of_the_manual_by_their_address() -> None:
             names.add(name)
             if f"{before}docs/" != MANUAL:
                 wrong.append(f"{path.name}: docs/{name}")
+    for name in ga.__all__:  # the pages of algorithms, by the names of their packages
+        doc = getattr(ga, name).__doc__ or ""
+        names.update(page for before, page in NAMED_PAGE.findall(doc) if f"{before}docs/" == MANUAL)
     assert wrong == []
     assert len(names) > 15
     assert [name for name in names if not (REPOSITORY / "docs" / name).is_file()] == []

@@ -77,7 +77,9 @@ def show_signatures(*values: Any) -> None:
                 function.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
                 if function is value and function.__doc__:
                     doc, names = inspect.cleandoc(function.__doc__), [one.name for one in found]
-                    function.__doc__ = _completed(doc, names) if _PARAMETERS in doc else doc
+                    if _PARAMETERS in doc:
+                        doc = _completed(doc, names, function.__module__)
+                    function.__doc__ = doc
 
 
 # --- Docstrings of public functions: paragraphs that many of them would repeat are written here.
@@ -92,13 +94,15 @@ numpy.exceptions.AxisError
 _COMPILE = """
 CompileError
     numba cannot compile `{}`."""
+_SEE = "\n\nSee https://github.com/gpualgo/gpualgo/blob/main/docs/{}.md."
+_PAGES = {"by_index": "by_key", "segmented_sort": "segments"}  # of packages with other names
 _EXAMPLES = "\n\nExamples\n--------\n>>> import numpy as np, gpualgo as ga\n>>> "
 
 
-def _completed(doc: str, names: list[str]) -> str:
+def _completed(doc: str, names: list[str], module: str) -> str:
     """Return a docstring whose sections have the shared entries that they do not write themselves.
 
-    `names` are the function's parameters.
+    `names` are the parameters of the function, which is in `module`.
     """
     if "\nExamples\n" not in doc:
         doc = doc.replace("\n\n>>> ", _EXAMPLES, 1)
@@ -113,4 +117,7 @@ def _completed(doc: str, names: list[str]) -> str:
         operators = [name for name in ("op", "less", "eq", "predicate") if name in names]
         if operators and "CompileError" not in raises:
             by_title["Raises"] += _COMPILE.format(operators[0])
+    package, _, algorithm = module.rpartition(".")
+    if package == __name__:
+        by_title["Notes"] += _SEE.format(_PAGES.get(algorithm, algorithm))
     return "\n\n".join([summary, *by_title.values()])

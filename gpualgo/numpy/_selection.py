@@ -75,13 +75,6 @@ def _index(flat_index: Any, step: Any, length: Any) -> Any:
     return flat_index // step % length
 
 
-def _check_axes(x: Any, where: str) -> None:
-    if not len(x.shape):
-        raise ValueError(
-            f"{where}: an array without axes has no indices; use flatnonzero, or numpy.atleast_1d"
-        )
-
-
 @numpy_function(
     "One selection of indices; unless `a` is bool, one pass that compares with zero before it"
 )
@@ -91,7 +84,10 @@ def nonzero(a: Any) -> Any:
     >>> gnp.nonzero([3, 0, 4])
     (array([0, 2]),)
     """
-    _check_axes(a, "nonzero")
+    if not len(a.shape):
+        raise ValueError(
+            "nonzero: an array without axes has no indices; use flatnonzero, or numpy.atleast_1d"
+        )
     return _indices(a, "nonzero")
 
 

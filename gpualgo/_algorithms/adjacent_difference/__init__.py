@@ -173,8 +173,6 @@ def adjacent_difference(
     Reads each element and writes each result once, in one kernel launch, without temporary storage.
     On the CPU lazy arrays are materialized first.
 
-    See https://github.com/gpualgo/gpualgo/blob/main/docs/adjacent_difference.md.
-
     >>> ga.adjacent_difference(np.array([3, 1, 4, 1, 5]))
     array([ 3, -2,  3, -3,  4])
     >>> ga.adjacent_difference(np.array([[1, 2], [3, 5]]), lambda a, b: a * 10 + b, axis=0)

@@ -80,8 +80,6 @@ def reduce_by_index(
     The grouping depends only on the lengths and on the positions of equal indices: the same input
     gives the same bits, float sums included.
 
-    See https://github.com/gpualgo/gpualgo/blob/main/docs/by_key.md.
-
     >>> ga.reduce_by_index(np.array([2, 0, 2, 2]), np.array([1, 2, 3, 4]), 4)
     array([2, 0, 8, 0])
     """

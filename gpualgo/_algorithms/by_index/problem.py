@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from gpualgo._algorithms.by_index import tuning
-from gpualgo._algorithms.by_key.problem import ByKey, Classes
+from gpualgo._algorithms.by_key.problem import ByKey, ByKeyParams
 from gpualgo._arrays.view import View
 from gpualgo._base import recording, records
 from gpualgo._driver import default_device
@@ -34,18 +34,6 @@ JOINED = 1 << 12  # indices of a task that joins tables
 # Followed by the addresses of the element's fields and of the results' fields.
 
 
-class IndexParams(NamedTuple):
-    """The arguments apart from the arrays, op and init; all but the last as `ByKeyParams`."""
-
-    dtype: Any
-    form: Any
-    num_keys: int
-    classes_of: Classes
-    has_eq: bool
-    classes: Any
-    size: int
-
-
 class ByIndex(ByKey):
     """Arguments that equal calls of `reduce_by_index` share. Inputs: indices, then arrays of x."""
 
@@ -53,7 +41,7 @@ class ByIndex(ByKey):
     keys_name = "indices"
 
     def __init__(self, call: Call) -> None:
-        views, init, where, params = call.views, call.init, call.where, IndexParams(*call.params)
+        views, init, where, params = call.views, call.init, call.where, ByKeyParams(*call.params)
         self.num_own, self.size = len(views), params.size  # without those of init
         super().__init__(call._replace(params=params))
         if self.key_form is not None:

@@ -105,8 +105,6 @@ def reduce_by_key(
     are combined strictly from left to right (single-pass scan with decoupled look-back: D. Merrill
     and M. Garland, NVIDIA NVR-2016-002, 2016).
 
-    See https://github.com/gpualgo/gpualgo/blob/main/docs/by_key.md.
-
     >>> keys, x = np.array([7, 5, 7, 7, 5]), np.array([1, 2, 3, 4, 5])
     >>> ga.reduce_by_key(keys, x)
     ReducedByKey(keys=array([5, 7]), aggregates=array([7, 8]))
@@ -165,8 +163,6 @@ def inclusive_scan_by_key(
     results are moved back to their elements' indices. Determinism and algorithm are those of
     `reduce_by_key`.
 
-    See https://github.com/gpualgo/gpualgo/blob/main/docs/by_key.md.
-
     >>> keys, x = np.array([7, 5, 7, 7, 5]), np.array([1, 2, 3, 4, 5])
     >>> ga.inclusive_scan_by_key(keys, x)
     array([1, 2, 4, 8, 7])
@@ -212,8 +208,6 @@ def exclusive_scan_by_key(
     Notes
     -----
     Cost, determinism and algorithm are those of `inclusive_scan_by_key`.
-
-    See https://github.com/gpualgo/gpualgo/blob/main/docs/by_key.md.
 
     >>> keys, x = np.array([7, 5, 7, 7, 5]), np.array([1, 2, 3, 4, 5])
     >>> ga.exclusive_scan_by_key(keys, x)

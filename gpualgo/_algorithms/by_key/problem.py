@@ -12,6 +12,7 @@ import numpy as np
 
 from gpualgo._algorithms.select.problem import CHUNK as CHUNK
 from gpualgo._algorithms.select.problem import PIECE as PIECE
+from gpualgo._algorithms.select.problem import check_bool
 from gpualgo._arrays.forms import Form, form_of
 from gpualgo._arrays.view import View, overlap
 from gpualgo._base import records
@@ -66,6 +67,7 @@ class ByKeyParams(NamedTuple):
     classes_of: Classes  # of tuples in keys and in x, if something is computed
     has_eq: bool
     classes: Any
+    size: int = 0  # number of results of a reduction by index
 
 
 def parse_call(
@@ -190,7 +192,7 @@ def check_outputs(
     return targets
 
 
-BOOL, COUNT = np.dtype(np.bool_), np.dtype(np.int64)
+COUNT = np.dtype(np.int64)
 REDUCE, INCLUSIVE, EXCLUSIVE = "reduce", "inclusive", "exclusive"
 
 
@@ -278,12 +280,8 @@ class ByKey(Problem):
         except CompileError as error:
             checks.name(error, op.source, self.where, "eq")
             raise
-        if returned != BOOL:
-            raise TypeError(
-                f"{self.where}: eq returns {records.shown(returned)} of two "
-                f"{records.shown(self.key)}, but must return bool; compare, as in "
-                "lambda a, b: a == b"
-            )
+        two = f"two {records.shown(self.key)}"
+        check_bool(returned, two, f"{self.where}: eq returns", "a, b: a == b")
 
     def _set_results(self, num_views: int, is_computed: bool) -> None:
         """Set the results: of a scan, one for each element."""

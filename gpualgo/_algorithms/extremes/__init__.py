@@ -60,8 +60,6 @@ def argmin(
     Reads each element once, in one kernel launch. Results are those of `numpy.argmin`: -0.0 equals
     0.0.
 
-    See https://github.com/gpualgo/gpualgo/blob/main/docs/extremes.md.
-
     >>> int(ga.argmin(np.array([3, 1, 2, 1])))
     1
     """
@@ -92,8 +90,6 @@ def argmax(
     Notes
     -----
     As for `argmin`.
-
-    See https://github.com/gpualgo/gpualgo/blob/main/docs/extremes.md.
 
     >>> ga.argmax(np.array([[3, 1, 4], [1, 5, 9]]), axis=1)
     array([2, 2])
@@ -129,8 +125,6 @@ def minmax(
     Notes
     -----
     Reads each element once, in one kernel launch.
-
-    See https://github.com/gpualgo/gpualgo/blob/main/docs/extremes.md.
 
     >>> low, high = ga.minmax(np.array([3, 1, 4, 1, 5]))
     >>> int(low), int(high)

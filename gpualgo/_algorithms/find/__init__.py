@@ -163,8 +163,6 @@ def find(
     Reads each element once, in one kernel launch. On the CPU without `axis` it stops soon after the
     first match.
 
-    See https://github.com/gpualgo/gpualgo/blob/main/docs/find.md.
-
     >>> int(ga.find(np.array([1, 5, 7, 5]), lambda a: a > 4))
     1
     >>> ga.find(np.array([[1, 5], [2, 3]]), lambda a: a > 4, axis=1)
@@ -206,8 +204,6 @@ def count(
     Notes
     -----
     Reads each element once, in one kernel launch.
-
-    See https://github.com/gpualgo/gpualgo/blob/main/docs/find.md.
 
     >>> int(ga.count(np.array([1, 5, 7, 5]), lambda a: a > 4))
     3

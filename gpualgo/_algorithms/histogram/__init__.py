@@ -123,8 +123,6 @@ def histogram(
     7680 counters use 64 KB that each stream keeps, more counters at most 8 bytes each. Host arrays
     may be larger than the GPU's memory.
 
-    See https://github.com/gpualgo/gpualgo/blob/main/docs/histogram.md.
-
     >>> ga.histogram(np.array([1, 2, 1, 4, 9], np.uint8), 4, (0, 4))
     array([0, 2, 1, 1])
     >>> ga.histogram(np.array([0.5, 2.0, 3.5, np.nan]), [0, 1, 2, 10])

@@ -88,8 +88,6 @@ def merge_sort(
     2012): each doubling of the run length reads and writes all keys once. Temporary storage: a copy
     of keys and values.
 
-    See https://github.com/gpualgo/gpualgo/blob/main/docs/merge_sort.md.
-
     >>> ga.merge_sort(np.array([31, 12, 30, 11]), less=lambda a, b: a // 10 < b // 10)
     array([12, 11, 31, 30])
     >>> x, y = np.array([3.0, 1.0]), np.array([4.0, 1.0])
@@ -152,8 +150,6 @@ def sort(
     Notes
     -----
     Without `less` it calls `radix_sort`, which is faster; with it `merge_sort`.
-
-    See https://github.com/gpualgo/gpualgo/blob/main/docs/merge_sort.md.
 
     >>> ga.sort(np.array([3, -4, 1]))
     array([-4,  1,  3])
@@ -233,8 +229,6 @@ def merge(
     -----
     Reads and writes each element once, in two kernel launches. If a or b is not sorted, the result
     is undefined; with ``GPUALGO_CHECK=1`` in the environment a ValueError is raised.
-
-    See https://github.com/gpualgo/gpualgo/blob/main/docs/merge_sort.md.
 
     >>> ga.merge(np.array([1, 3, 5]), np.array([2, 3]))
     array([1, 2, 3, 3, 5])

@@ -134,8 +134,6 @@ def radix_sort(
     itself on the host. The GPU's algorithm is "onesweep" (A. Adinets and D. Merrill,
     arXiv:2206.01784, 2022).
 
-    See https://github.com/gpualgo/gpualgo/blob/main/docs/radix_sort.md.
-
     >>> ga.radix_sort(np.array([3.0, np.nan, -1.0, 2.0], np.float32))
     array([-1.,  2.,  3., nan], dtype=float32)
     >>> ga.radix_sort(np.array([2, 1, 2, 0]), np.array(["b", "a", "c", "d"]), descending=True)
@@ -279,8 +277,6 @@ def argsort(
     -----
     The order of keys is that of `radix_sort`; the result is that of ``numpy.argsort`` with
     ``kind="stable"``. The first pass generates the indices.
-
-    See https://github.com/gpualgo/gpualgo/blob/main/docs/radix_sort.md.
 
     >>> ga.argsort(np.array([0.0, 2.0, -0.0, 1.0]))
     array([0, 2, 3, 1])

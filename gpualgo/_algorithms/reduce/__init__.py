@@ -122,8 +122,6 @@ def reduce(
     The same input gives the same bits on every run and every GPU: the grouping depends only on
     shape and dtype (on the CPU also on strides, if `op` commutes).
 
-    See https://github.com/gpualgo/gpualgo/blob/main/docs/reduce.md.
-
     >>> float(ga.reduce(np.array([1.0, 2.0, 3.0], np.float32), 0.0, lambda a, b: a + b))
     6.0
     >>> ga.reduce(np.arange(6).reshape(2, 3), None, max, axis=1)

@@ -97,8 +97,6 @@ def rolling(
     are grouped depends on the shape, the axis, `window` and the dtype, and on whether a GPU or the
     CPU computes, never on the layout of `x`. A sum has the error of a sum of `window` terms.
 
-    See https://github.com/gpualgo/gpualgo/blob/main/docs/rolling.md.
-
     >>> ga.rolling(np.array([3, 1, 4, 1, 5, 9]), 3)
     array([ 8,  6, 10, 15])
     >>> ga.rolling(np.array([[3, 1, 4], [1, 5, 9], [2, 6, 5]]), 2, max, axis=0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gpualgo._algorithms.select.problem import BOOL, COUNT, HEADS, Selecting
+from gpualgo._algorithms.select.problem import COUNT, HEADS, Selecting, check_bool
 from gpualgo._arrays.forms import Form
 from gpualgo._base import records
 from gpualgo._lazy import is_lazy
@@ -48,17 +48,7 @@ class Runs(Selecting):
         super().__init__(call)
         checks.same_place(list(views), where)
         self.shape = views[0].shape
-        element_form: Form | None
-        if isinstance(form, Source):
-            assert op is not None
-            self.source, element_form, _ = elements_of(op, views, form, device, where)
-        else:
-            for view, name in zip(views, self.inputs, strict=True):
-                checks.element(view, name, where)
-            element_form = form
-            names = () if form is None else form.names
-            kinds = [view.dtype for view in views]
-            self.source = kinds[0] if form is None else records.record(names, kinds)
+        self.source, element_form, _ = elements_of(op, views, form, device, where)
         if op is not None and op.name != NO_OPERATOR:
             self._check_equality(op)
         size = math.prod(self.shape)
@@ -75,12 +65,8 @@ class Runs(Selecting):
         """Raise TypeError unless eq returns a bool."""
         element = records.register_dtype(self.source)
         returned = outputs.dtype_of(op, (element, element), None, self.device, self.where)
-        if returned != BOOL:
-            raise TypeError(
-                f"{self.where}: eq returns {records.shown(returned)} of two "
-                f"{records.shown(element)}, but must return bool; compare, as in "
-                "lambda a, b: a == b"
-            )
+        two = f"two {records.shown(element)}"
+        check_bool(returned, two, f"{self.where}: eq returns", "a, b: a == b")
 
 
 __all__ = ["RunLengthEncoded", "run_length_encode"]
@@ -125,8 +111,6 @@ def run_length_encode(
     -----
     Reads each element once and writes each run, in one kernel launch. Temporary storage: 16 bytes
     for each few thousand elements.
-
-    See https://github.com/gpualgo/gpualgo/blob/main/docs/runs.md.
 
     >>> ga.run_length_encode(np.array([5, 5, 7, 7, 7, 5]))
     RunLengthEncoded(values=array([5, 7, 5]), lengths=array([2, 3, 1]))

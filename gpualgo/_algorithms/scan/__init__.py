@@ -105,8 +105,6 @@ def inclusive_scan(
     of tiles are combined strictly from left to right. The algorithm is the single-pass scan with
     decoupled look-back (D. Merrill and M. Garland, NVIDIA NVR-2016-002, 2016).
 
-    See https://github.com/gpualgo/gpualgo/blob/main/docs/scan.md.
-
     >>> ga.inclusive_scan(np.array([1.0, 2.0, 3.0], np.float32), 0.5, lambda a, b: a + b)
     array([1.5, 3.5, 6.5], dtype=float32)
     >>> ga.inclusive_scan(np.array([[3, 1, 4], [1, 5, 9]]), None, max, axis=1)
@@ -226,8 +224,6 @@ def exclusive_scan(
     Notes
     -----
     Cost, determinism and algorithm are those of `inclusive_scan`.
-
-    See https://github.com/gpualgo/gpualgo/blob/main/docs/scan.md.
 
     >>> ga.exclusive_scan(np.array([3, 1, 4, 1]))
     array([0, 3, 4, 8])

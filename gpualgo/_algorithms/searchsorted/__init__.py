@@ -74,8 +74,6 @@ def searchsorted(
     steps of a search use a tree in shared memory (after P.-V. Khuong and P. Morin, 2017). Results
     are the same on every device.
 
-    See https://github.com/gpualgo/gpualgo/blob/main/docs/searchsorted.md.
-
     >>> a = np.array([1, 3, 3, 7])
     >>> ga.searchsorted(a, np.array([[0, 3], [4, 9]]))
     array([[0, 1],

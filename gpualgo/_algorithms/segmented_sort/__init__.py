@@ -65,8 +65,6 @@ def segmented_sort(
     pass for each doubling of the tiles that it covers; other segments do not. All processors share
     a long segment. Temporary storage: a copy of keys and values, and a byte for every few elements.
 
-    See https://github.com/gpualgo/gpualgo/blob/main/docs/segments.md.
-
     >>> keys, offsets = np.array([3, 1, 4, 1, 5, 9, 2, 6]), np.array([0, 3, 3, 7])
     >>> ga.segmented_sort(keys, offsets)
     array([1, 3, 4, 1, 2, 5, 9, 6])

@@ -14,7 +14,6 @@ from gpualgo._algorithms.segments.problem import (
 )
 from gpualgo._lazy.sources import parse_input, tried
 from gpualgo._pipeline import checks, inputs
-from gpualgo._pipeline.inputs import Views
 from gpualgo._pipeline.problem import PLAIN, parse, problem_of
 from gpualgo._pipeline.run import run
 
@@ -106,20 +105,13 @@ def segmented_reduce(
     gives the same bits on every run and every GPU: the grouping depends only on the lengths of a
     segment and of `x`.
 
-    See https://github.com/gpualgo/gpualgo/blob/main/docs/segments.md.
-
     >>> x, offsets = np.array([3, 1, 4, 1, 5, 9]), np.array([0, 2, 2, 5])
     >>> ga.segmented_reduce(x, offsets)
     array([ 4,  0, 10])
     >>> ga.segmented_reduce(x, offsets, -1, max)
     array([ 3, -1,  5])
     """
-    where = "segmented_reduce"
-    problem, views, init, op = _parse_call(
-        SegmentedReduction, x, offsets, init, op, dtype, out, stream, where
-    )
-    solve = run if problem.form is None else inputs.run_tuples
-    return solve(problem, views, op, init, out, stream)
+    return _solve("segmented_reduce", SegmentedReduction, x, offsets, init, op, dtype, out, stream)
 
 
 @overload
@@ -189,18 +181,13 @@ def segmented_inclusive_scan(
     same input gives the same bits on every run and every GPU (single-pass scan with decoupled
     look-back: D. Merrill and M. Garland, NVIDIA NVR-2016-002, 2016).
 
-    See https://github.com/gpualgo/gpualgo/blob/main/docs/segments.md.
-
     >>> x = np.array([3, 1, 4, 1, 5, 9])
     >>> ga.segmented_inclusive_scan(x, np.array([0, 2, 5]))
     array([ 3,  4,  4,  5, 10,  9])
     """
-    where = "segmented_inclusive_scan"
-    problem, views, init, op = _parse_call(
-        SegmentedScan, x, offsets, init, op, dtype, out, stream, where
+    return _solve(
+        "segmented_inclusive_scan", SegmentedScan, x, offsets, init, op, dtype, out, stream
     )
-    solve = run if problem.form is None else inputs.run_tuples
-    return solve(problem, views, op, init, out, stream)
 
 
 @overload
@@ -263,19 +250,15 @@ def segmented_exclusive_scan(
     >>> ga.segmented_exclusive_scan(x, np.array([0, 2, 5]))
     array([0, 3, 0, 4, 5, 9])
     """
-    where = "segmented_exclusive_scan"
-    problem, views, init, op = _parse_call(
-        SegmentedExclusiveScan, x, offsets, init, op, dtype, out, stream, where
+    return _solve(
+        "segmented_exclusive_scan", SegmentedExclusiveScan, x, offsets, init, op, dtype, out, stream
     )
-    solve = run if problem.form is None else inputs.run_tuples
-    return solve(problem, views, op, init, out, stream)
 
 
-def _parse_call(
-    kind: type[Segmented], x: Any, offsets: Any, init: Any, op: Any, dtype: Any, out: Any,
-    stream: Any, where: str,
-) -> tuple[Segmented, Views, Any, Any]:  # fmt: skip
-    """Return the problem of a call, its views, its scalar init, and its operator."""
+def _solve(
+    where: str, kind: type[Segmented], x: Any, offsets: Any, init: Any, op: Any, dtype: Any,
+    out: Any, stream: Any,
+) -> Any:  # fmt: skip
     of_x, op, form = parse_input(x, op, where, beside=(offsets, init, out))
     offsets_view = of_segments.view(offsets, where, stream, (x, init, out))
     views = (*of_x, offsets_view)
@@ -287,4 +270,5 @@ def _parse_call(
     of_segments.check_values(offsets_view, problem.num_items, where, stream)
     if problem.is_checked:
         tried(problem, x, op, init, stream)
-    return problem, views, init, op
+    solve = run if problem.form is None else inputs.run_tuples
+    return solve(problem, views, op, init, out, stream)

@@ -66,8 +66,6 @@ def select(
     8 bytes for each few thousand elements. Tiles compute their output offsets by decoupled
     look-back (D. Merrill and M. Garland, NVIDIA NVR-2016-002, 2016).
 
-    See https://github.com/gpualgo/gpualgo/blob/main/docs/select.md.
-
     >>> ga.select(np.array([3, -1, 4, -1, 5]), lambda a: a > 0)
     array([3, 4, 5])
     >>> ga.select(np.arange(4), np.array([True, False, False, True]))
@@ -108,8 +106,6 @@ def stable_partition(
     Notes
     -----
     Reads each element twice and writes it once, in two kernel launches.
-
-    See https://github.com/gpualgo/gpualgo/blob/main/docs/select.md.
 
     >>> kept, rest = ga.stable_partition(np.array([3, -1, 4, -1, 5]), lambda a: a > 0)
     >>> kept, rest

@@ -148,8 +148,14 @@ class Selection(Selecting):
     def _check_predicate(self, op: Operator) -> None:
         element = records.register_dtype(self.source)
         returned = outputs.dtype_of(op, (element,), None, self.device, self.where)
-        if returned != BOOL:
-            raise TypeError(
-                f"{self.where}: predicate returns {records.shown(returned)} of "
-                f"{records.shown(element)}, but must return bool; compare, as in lambda a: a != 0"
-            )
+        what = f"{self.where}: predicate returns"
+        check_bool(returned, records.shown(element), what, "a: a != 0")
+
+
+def check_bool(returned: np.dtype[Any], of_what: str, begin: str, example: str) -> None:
+    """Raise TypeError unless a function returns bool; `example` is of a lambda that does."""
+    if returned != BOOL:
+        raise TypeError(
+            f"{begin} {records.shown(returned)} of {of_what}, but must return bool; compare, as in "
+            f"lambda {example}"
+        )

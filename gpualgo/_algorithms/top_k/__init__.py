@@ -151,8 +151,6 @@ def top_k(
     X. Li and Y. Wang, SC 2023, doi:10.1145/3581784.3607062). Temporary storage: the stored
     elements, about k and a few thousandths of the array.
 
-    See https://github.com/gpualgo/gpualgo/blob/main/docs/top_k.md.
-
     >>> values, indices = ga.top_k(np.array([3, 9, 4, 9, 5]), 3)
     >>> values, indices
     (array([9, 9, 5]), array([1, 3, 4]))
@@ -213,8 +211,6 @@ def kth_value(
     -----
     Order and cost are those of `top_k` with ``mode="smallest"``. Several ranks are found one after
     another.
-
-    See https://github.com/gpualgo/gpualgo/blob/main/docs/top_k.md.
 
     >>> int(ga.kth_value(np.array([3, 9, 4, 9, 5]), 2))
     5

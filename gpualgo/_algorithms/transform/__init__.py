@@ -122,8 +122,6 @@ def transform(op: Any, *arrays: Any, dtype: Any = None, out: Any = None, stream:
     Reads each input once and writes the result once, in one kernel launch, without temporary
     storage.
 
-    See https://github.com/gpualgo/gpualgo/blob/main/docs/transform.md.
-
     >>> ga.transform(lambda a, b: a * 2 + b, np.arange(3), np.array([[10], [20]]))
     array([[10, 12, 14],
            [20, 22, 24]])
