@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import inspect
-import types
+from collections.abc import Iterator
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from gpualgo._api.derivatives import rebound
 from gpualgo._base import dtypes
 from gpualgo._base.errors import shown
-from gpualgo._operators.key import frozen
+from gpualgo._operators.key import frozen, python_function
 from gpualgo._operators.operator import Operator, check_associativity
+from gpualgo._operators.tokens import contents_of, reads_of
+from gpualgo._pipeline import checks
 from gpualgo.jax._gradients import Derived
 
 
@@ -29,6 +31,8 @@ def array(x: Any, where: str, ndim: int | None = None) -> Any:
             "jax.numpy.asarray(x)"
         )
     x = jnp.asarray(x)
+    if not isinstance(x.dtype, np.dtype):
+        raise TypeError(f"{where} has dtype {x.dtype}, which has no kernel; pass numbers")
     dtypes.check(x.dtype, where)
     if ndim is not None and x.ndim != ndim:
         raise ValueError(f"{where} has {x.ndim} axes and must have {ndim}; batch it by jax.vmap")
@@ -51,13 +55,38 @@ def along(axis: Any, x: Any) -> tuple[Any, int]:
 
 
 def function(fn: Any, where: str) -> Any:
-    """Return a copy of fn that keeps the numbers which fn captures now; None for None."""
-    if isinstance(fn, types.FunctionType):
-        read = inspect.getclosurevars(fn)
-        for name, value in (*read.nonlocals.items(), *read.globals.items()):
-            if is_array(value):
-                raise TypeError(f"{where}: {shown(fn)} captures the array {name}; {_NUMBERS}")
-    return fn if fn is None else frozen(fn)
+    """Return the operator of a copy of fn that keeps the numbers which fn captures now.
+
+    None is returned for None.
+    """
+    if fn is None:
+        return None
+    op = fn if isinstance(fn, Operator) else Operator(fn)
+    if any(map(is_array, jax.tree.leaves(op.identity))):
+        raise TypeError(f"{where}: identity must be a Python or NumPy number, got an array")
+    if op.is_known:
+        return op
+    for name, value in _variables(op.fn, []):
+        if is_array(value):
+            raise TypeError(f"{where}: {shown(op.fn)} captures the array {name}; {_NUMBERS}")
+    op = Operator(frozen(op.fn), identity=op.identity, commutative=op.commutative)
+    if op.arrays:
+        raise TypeError(f"{where}: {shown(op.fn)} captures an array; {_NUMBERS}")
+    return op
+
+
+def _variables(fn: Any, seen: list[Any]) -> Iterator[tuple[str, Any]]:
+    """Yield the variables that a function, and the functions that it calls, read."""
+    fn = python_function(fn)
+    if fn is None or fn in seen:
+        return
+    seen.append(fn)
+    names = reads_of(fn.__code__).globals
+    read = [(name, fn.__globals__[name]) for name in names if name in fn.__globals__]
+    cells = map(contents_of, fn.__closure__ or ())
+    for name, value in (*read, *zip(fn.__code__.co_freevars, cells, strict=True)):
+        yield name, value
+        yield from _variables(value, seen)
 
 
 _NUMBERS = "an operator in a jax program captures Python and NumPy numbers only"
@@ -71,15 +100,33 @@ def fold(
         raise TypeError(f"{where}: vjp must be a tuple of two functions, (d_left, d_right)")
     op = op if isinstance(op, Operator) else Operator(op)
     check_associativity(op, where)
-    if not op.is_known:
-        fn = function(op.fn, where)
-        op = Operator(fn, identity=op.identity, commutative=op.commutative)
-        if op.arrays:
-            raise TypeError(f"{where}: {shown(op.fn)} captures an array; {_NUMBERS}")
+    op = function(op, where)
+    if vjp is not None:
+        vjp = tuple([rebound(derivative, lambda value: value, {}) for derivative in vjp])
     if dtype is None:
-        dtype = init.dtype if is_array(init) or isinstance(init, np.generic) else x.dtype
-    acc = canonical(dtype, where)
+        is_strong = isinstance(init, np.generic) or (is_array(init) and not _is_weak(init))
+        dtype = init.dtype if is_strong else x.dtype
+    acc = checks.accumulator(x, None, canonical(dtype, where), where)
     return init.item() if isinstance(init, np.generic) else init, Derived(op, vjp), acc
+
+
+def _is_weak(x: Any) -> bool:
+    """Return whether an array has the dtype of a Python number, which other dtypes replace."""
+    return bool(getattr(x, "weak_type", False))
+
+
+def first_value(init: Any, dtype: np.dtype[Any], shape: Any, where: str) -> Any:
+    """Return an initial value, a number or an array, as an array of a dtype and a shape."""
+    init = array(jnp.asarray(init), f"{where}: init")
+    fits = (
+        jnp.result_type(init, dtype) == dtype if _is_weak(init)
+        else dtypes.can_cast(init.dtype, dtype)
+    )  # fmt: skip
+    if not fits:
+        raise TypeError(
+            f"{where}: init of dtype {init.dtype} does not fit {dtype}; convert it first"
+        )
+    return jnp.broadcast_to(init.astype(dtype), shape)
 
 
 def number(init: Any, where: str) -> Any:
@@ -88,6 +135,14 @@ def number(init: Any, where: str) -> Any:
             f"{where}: init must be a number, got an array; combine it with the results"
         )
     return init
+
+
+def extent(value: Any, name: str, where: str) -> int:
+    """Return a length of results as an int."""
+    found = checks.integer(value, name, where)
+    if found < 0:
+        raise ValueError(f"{where}: {name} is {found} and must not be negative")
+    return found
 
 
 def canonical(dtype: Any, where: str) -> np.dtype[Any]:

@@ -11,7 +11,6 @@ import ctypes
 import functools
 import hashlib
 import math
-import types
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -112,7 +111,7 @@ def call(
 
     `results` has the shapes and dtypes of results; batch axes come first. Without jax's 64-bit mode
     results of 64 bits are converted to 32. Equal arguments give equal texts, and so equal programs,
-    in every process.
+    in every process. Results have no gradient but that of `differentiable`.
     """
     items = ", ".join([_text_of(args), *(f"{key}={_text_of(options[key])}" for key in options)])
     if len(items) > _LONGEST_TEXT:
@@ -126,7 +125,7 @@ def call(
             "bits do not hold; set jax_enable_x64"
         )
     wanted = tuple(jax.ShapeDtypeStruct(shape, np.dtype(dtype)) for shape, dtype in results)
-    arrays = vary_alike(*arrays)
+    arrays = vary_alike(*map(jax.lax.stop_gradient, arrays))
     found = jax.ffi.ffi_call(_TARGET, wanted, vmap_method="expand_dims")(*arrays, call=text)
     found = [x.astype(jax.dtypes.canonicalize_dtype(x.dtype)) for x in found]
     return tuple(vary_alike(*found, arrays[0])[:-1])
@@ -143,11 +142,9 @@ def vary_alike(*arrays: Any) -> list[Any]:
 
 
 def _text_of(value: Any) -> str:
-    """Return the text of an argument: a function's is that of its code and captured numbers."""
+    """Return the text of an argument: an operator's is that of its code and captured numbers."""
     if isinstance(value, tuple):
         return f"({', '.join(map(_text_of, value))})"
-    if isinstance(value, types.FunctionType):
-        value = Operator(value)
     if isinstance(value, Operator):
         commutes = " commutative" if value.commutative else ""
         return f"<{value.digest} {value.words.hex()} {value.identity!r}{commutes}>"

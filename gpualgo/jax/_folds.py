@@ -76,7 +76,7 @@ def reduce(
     if arguments.is_array(init) or not axes:
         x, axes = _rows(x, axes), (-1,)
     if arguments.is_array(init):
-        x, init = _with_first(x.astype(acc), init, -1, False), None
+        x, init = _with_first(x.astype(acc), init, -1, False, where), None
     shape = tuple(n for i, n in enumerate(x.shape, -x.ndim) if i not in axes)
 
     def forward(x: Any) -> Any:
@@ -87,7 +87,7 @@ def reduce(
         if not x.size:
             return (x,)
         gx = pull_sum_or_extreme(
-            derived.op.name, x, jnp.expand_dims(y, axes), jnp.expand_dims(g, axes),
+            derived.name, x, jnp.expand_dims(y, axes), jnp.expand_dims(g, axes),
             lambda values: values.sum(axes, keepdims=True),
         )  # fmt: skip
         if gx is not None:
@@ -106,11 +106,11 @@ def _rows(x: Any, axes: tuple[int, ...]) -> Any:
     return x.reshape(*rows, math.prod(x.shape[len(rows) :]))
 
 
-def _with_first(x: Any, init: Any, axis: int, reverse: bool) -> Any:
+def _with_first(x: Any, init: Any, axis: int, reverse: bool, where: str) -> Any:
     """Return x with an initial value before the first element of each row."""
     shape = list(x.shape)
     del shape[axis]
-    first = jnp.expand_dims(jnp.broadcast_to(jnp.asarray(init, x.dtype), shape), axis)
+    first = jnp.expand_dims(arguments.first_value(init, x.dtype, shape, where), axis)
     return jnp.concatenate([x, first] if reverse else [first, x], axis)
 
 
@@ -168,7 +168,7 @@ def _scan(
     if not arguments.is_array(init):
         return Scan(where, init, derived, acc, axis, reverse)(x)
     scan = Scan("inclusive_scan", None, derived, acc, axis, reverse)
-    y = scan(_with_first(x.astype(acc), init, axis, reverse))
+    y = scan(_with_first(x.astype(acc), init, axis, reverse, where))
     start = int((where == "exclusive_scan") == reverse)
     return jax.lax.slice_in_dim(y, start, start + x.shape[axis], axis=axis)
 
@@ -207,7 +207,7 @@ def linear_recurrence(
     (a, _), (b, axis) = arguments.along(axis, a), arguments.along(axis, b)
     if init is not None and b.size:
         first = (..., -1 if reverse else 0, *[slice(None)] * (-axis - 1))
-        b = b.at[first].add(a[first] * init)
+        b = b.at[first].add(a[first] * arguments.first_value(init, dtype, b[first].shape, where))
     return recurrence(a, b, axis, bool(reverse))
 
 
@@ -306,12 +306,13 @@ def reduce_by_index(
     >>> gj.reduce_by_index(jnp.array([2, 0, 2, 2]), jnp.array([1, 2, 3, 4]), 4)
     Array([2, 0, 8, 0], dtype=int32)
     """
-    where, size = "reduce_by_index", operator.index(size)
+    where = "reduce_by_index"
+    size = arguments.extent(size, "size", where)
     x, indices = arguments.alike(x, indices, where, "indices")
     _, _, scan = _segments(where, x, indices, init, op, dtype, vjp)
 
     def groups(indices: Any) -> tuple[Any, Any, Any]:
-        order = argsort(indices)
+        order, indices = argsort(indices), indices.astype(int)
         return indices, jnp.searchsorted(indices[order], jnp.arange(size + 1)), order
 
     results = [((size,), scan.dtype)]
@@ -346,7 +347,8 @@ def reduce_by_key(
     >>> gj.reduce_by_key(keys, x, size=4)[:2]
     (Array([7, 5, 7, 0], dtype=int32), Array([3, 3, 4, 0], dtype=int32))
     """
-    where, size = "reduce_by_key", operator.index(size)
+    where = "reduce_by_key"
+    size = arguments.extent(size, "size", where)
     x, keys = arguments.alike(x, keys, where, "keys")
     _, _, scan = _segments(where, x, keys, init, op, dtype, vjp)
     eq = arguments.function(eq, where)
@@ -383,8 +385,9 @@ def _reduce_groups(
         return call(where, arrays, results, *args, dtype=scan.dtype, **options)
 
     def pull(arrays: Any, found: Any, g: Any) -> Any:
-        cotangents, others = list(arrays), groups(arrays[1 - x_at])
-        cotangents[x_at] = _pull_groups(scan, arrays[x_at], found[at], g[at], *others)
+        x, other, cotangents = arrays[x_at], arrays[1 - x_at], [None, None]
+        if jnp.issubdtype(x.dtype, jnp.inexact):
+            cotangents[x_at] = _pull_groups(scan, x, found[at], g[at], *groups(other))
         return cotangents
 
     return differentiable(forward, pull, *arrays)
@@ -400,12 +403,12 @@ def _pull_groups(
     inside = (ids >= 0) & (ids < size)
     at = jnp.where(inside, ids, 0)
     gx = pull_sum_or_extreme(
-        scan.derived.op.name, x, y[at], g[at],
+        scan.derived.name, x, y[at], g[at],
         lambda values: jax.ops.segment_sum(jnp.where(inside, values, 0), at, size)[at],
     )  # fmt: skip
     if gx is not None:
         return jnp.where(inside, gx, 0)
-    offsets = jnp.clip(offsets, 0, x.shape[0])
+    offsets = jnp.clip(offsets.astype(int), 0, x.shape[0])
 
     def last(x: Any) -> Any:
         segmented = scan._replace(name="segmented_inclusive_scan")

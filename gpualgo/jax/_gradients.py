@@ -26,7 +26,8 @@ def differentiable(
 ) -> Any:
     """Return ``forward(*arrays)``, with ``pull(arrays, result, g)`` as its vector-Jacobian product.
 
-    Neither function may capture traced arrays. Arrays that are not inexact have no cotangent.
+    Neither function may capture traced arrays. Arrays that are not inexact have no cotangent, and
+    one of None is zero.
     """
 
     def keep(*arrays: Any) -> tuple[Any, Any]:
@@ -36,15 +37,22 @@ def differentiable(
     def backward(kept: Any, g: Any) -> tuple[Any, ...]:
         arrays, result = kept
         are_inexact = [jnp.issubdtype(x.dtype, jnp.inexact) for x in arrays]
-        found = pull(arrays, result, g) if any(are_inexact) else arrays
+        found = pull(arrays, result, g) if any(are_inexact) else [None] * len(arrays)
         return tuple(
-            gx.astype(x.dtype) if is_inexact else None
+            None if gx is None or not is_inexact else _typed_as(x, gx)
             for x, gx, is_inexact in zip(arrays, found, are_inexact, strict=True)
         )
 
     function = jax.custom_vjp(forward)
     function.defvjp(keep, backward)
     return function(*vary_alike(*arrays))
+
+
+def _typed_as(x: Any, gx: Any) -> Any:
+    """Return a cotangent with the dtype of x, and its sharding along explicit axes of a mesh."""
+    gx, wanted = gx.astype(x.dtype), jax.typeof(x).sharding
+    is_typed = wanted.mesh.empty or jax.typeof(gx).sharding == wanted
+    return gx if is_typed else jax.sharding.reshard(gx, wanted)
 
 
 def recurrence(a: Any, b: Any, axis: int, reverse: bool) -> Any:
@@ -83,6 +91,11 @@ class Derived(NamedTuple):
 
     op: Operator
     vjp: Any
+
+    @property
+    def name(self) -> str | None:
+        """Name of an operator whose derivatives are known."""
+        return self.op.name if self.vjp is None else None
 
     def at(self, left: Any, right: Any) -> tuple[Any, Any]:
         """Return both derivatives, element by element."""
@@ -144,7 +157,7 @@ class Scan(NamedTuple):
         if offsets:
             begun, heads = starts(offsets[0], x.shape[0])
             outside = (begun == 0) | (begun >= offsets[0].shape[0])
-        elif self.derived.op.name == "add":
+        elif self.derived.name == "add":
             return (self._replace(init=0, reverse=not reverse)(g),)
         else:
             heads = first_of(y.shape, axis, reverse)
@@ -162,12 +175,12 @@ class Scan(NamedTuple):
         p, q = self.derived.at(jnp.where(copied, x, before), x)
         p = shifted(jnp.where(first, 0, p), axis, not reverse).astype(g.dtype)
         gx = jnp.where(copied, 1, q).astype(g.dtype) * recurrence(p, g, axis, not reverse)
-        return gx, *offsets
+        return gx, *[None] * len(offsets)
 
 
 def starts(offsets: Any, n: int) -> tuple[Any, Any]:
     """Return how many segments have begun at each of n elements, and whether one begins there."""
-    marks = jnp.zeros(n, int).at[jnp.clip(offsets, 0, n)].add(1, mode="drop")
+    marks = jnp.zeros(n, int).at[jnp.clip(offsets.astype(int), 0, n)].add(1, mode="drop")
     return marks.cumsum(), marks > 0
 
 
@@ -184,7 +197,9 @@ def pull_sum_or_extreme(
     if name not in ("maximum", "minimum"):
         return None
     is_extreme = x.astype(y.dtype) == y
-    return jnp.where(is_extreme, g / jnp.maximum(total(is_extreme.astype(g.dtype)), 1), 0)
+    wide = jnp.promote_types(g.dtype, jnp.float32)  # half precision counts to 256 only
+    count = total(is_extreme.astype(wide))
+    return jnp.where(is_extreme, g.astype(wide) / jnp.maximum(count, 1), 0)
 
 
 # --- Bins of histograms.

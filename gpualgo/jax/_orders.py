@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any, NamedTuple
 
 import jax
@@ -10,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from gpualgo._algorithms.top_k import TopK
+from gpualgo._operators.operator import Operator
 from gpualgo.jax import _arguments as arguments
 from gpualgo.jax._ffi import call
 from gpualgo.jax._gradients import bins_of, differentiable
@@ -36,13 +36,15 @@ def sort(
     >>> jax.grad(lambda x: gj.sort(x) @ jnp.array([1.0, 10.0, 100.0]))(x)
     Array([100.,   1.,  10.], dtype=float32)
     """
-    keys, axis = arguments.along(axis, arguments.array(keys, "sort: keys"))
+    keys = arguments.array(keys, "sort: keys")
+    shape = keys.shape
+    keys, axis = arguments.along(axis, keys)
     arrays = [keys]
     if values is not None:
         values = arguments.array(values, "sort: values")
-        arrays.append(values.reshape(-1) if keys.ndim == 1 else values)
-        if arrays[1].shape != keys.shape:
-            raise ValueError(f"sort: keys has shape {keys.shape} and values {values.shape}")
+        if values.shape != shape:
+            raise ValueError(f"sort: keys has shape {shape} and values {values.shape}")
+        arrays.append(values.reshape(keys.shape))
     less = arguments.function(less, "sort")
 
     def forward(*arrays: Any) -> Any:
@@ -50,9 +52,9 @@ def sort(
         return call("sort", arrays, results, less=less, descending=bool(descending), axis=axis)
 
     def pull(arrays: Any, result: Any, g: Any) -> Any:
-        shape = arrays[0].shape
         index = jax.dtypes.canonicalize_dtype(np.int64)
-        order = forward(arrays[0], jax.lax.broadcasted_iota(index, shape, len(shape) + axis))[1]
+        places = jax.lax.broadcasted_iota(index, arrays[0].shape, arrays[0].ndim + axis)
+        order = forward(arrays[0], places)[1]
         return [_pull_taken(x, order, gx, axis) for x, gx in zip(arrays, g, strict=True)]
 
     found = differentiable(forward, pull, *arrays)
@@ -98,7 +100,7 @@ def top_k(x: Any, k: int, *, axis: Any = -1, mode: str = "largest") -> TopK:
     Array([1, 3, 4], dtype=int32)
     """
     x, axis = arguments.along(axis, arguments.array(x, "top_k: x"))
-    k = operator.index(k)
+    k = arguments.extent(k, "k", "top_k")
     extents = list(x.shape)
     extents[axis] = k
     shape = tuple(extents)
@@ -136,8 +138,8 @@ def select(x: Any, predicate: Any, *, size: int) -> Selected:
     >>> gj.select(jnp.array([3, -1, 4, -1, 5]), lambda a: a > 0, size=4)
     Selected(values=Array([3, 4, 5, 0], dtype=int32), count=Array(3, dtype=int32))
     """
-    size = operator.index(size)
-    if callable(predicate):
+    size = arguments.extent(size, "size", "select")
+    if callable(predicate) or isinstance(predicate, Operator):
         function = arguments.function(predicate, "select")
         arrays = [arguments.array(x, "select: x").reshape(-1)]
     else:
@@ -155,7 +157,8 @@ def select(x: Any, predicate: Any, *, size: int) -> Selected:
         mask = masks[0] if masks else call("transform", [x], [(x.shape, bool)], function)[0]
         places, count = forward(jnp.arange(x.size), mask)
         places = jnp.where(jnp.arange(size) < count, places, x.size)  # those are dropped
-        return (jnp.zeros_like(x).at[places].set(g.values, mode="drop"), *masks)
+        gx = jnp.zeros_like(x).at[places].set(g.values, mode="drop")
+        return gx, *[None] * len(masks)
 
     return differentiable(forward, pull, *arrays)  # type: ignore[no-any-return]
 
@@ -183,9 +186,13 @@ def histogram(
     has_edges, has_weights = isinstance(bins, jax.Array), weights is not None
     if has_edges:
         arrays.append(arguments.array(bins, "histogram: bins", 1))
-    elif np.ndim(bins):
+    elif np.ndim(bins) == 1:
         bins = tuple(np.asarray(bins).tolist())
-    size = bins if isinstance(bins, int) else (bins.shape[0] if has_edges else len(bins)) - 1
+    else:
+        bins = arguments.extent(bins, "bins", "histogram")
+    size = bins if isinstance(bins, int) else np.shape(bins)[0] - 1
+    if size < 0:
+        raise ValueError("histogram: bins has no edges; pass at least two")
     ends = None if range is None else tuple(np.asarray(range).tolist())
     if has_weights:
         weights = arguments.array(weights, "histogram: weights")
@@ -201,11 +208,11 @@ def histogram(
 
     def pull(arrays: Any, y: Any, g: Any) -> Any:
         if not has_weights:
-            return arrays
+            return [None] * len(arrays)
         places = bins_of(arrays[0], arrays[1] if has_edges else bins, ends)
         is_inside = (places >= 0) & (places < size)
         gw = jnp.where(is_inside, g[jnp.where(is_inside, places, 0)], 0)
-        return *map(jnp.zeros_like, arrays[:-1]), gw
+        return *[None] * (len(arrays) - 1), gw
 
     return differentiable(forward, pull, *arrays)
 

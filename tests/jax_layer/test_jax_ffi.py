@@ -98,10 +98,70 @@ def test_an_unknown_call_is_an_error() -> None:
             f(x, **attributes).block_until_ready()
 
 
+def read(i: Any) -> Any:
+    """Return an element of an array that other functions reach through this one."""
+    return TABLE[int(i)]
+
+
+TABLE = np.arange(4.0)[::-1]
+
+
+def test_operators_do_not_change() -> None:
+    """Operators that are `gpualgo.Operator`, and derivatives, keep the numbers of their trace."""
+    x, k = jnp.array([1.0, 3.0, 2.0]), 1.0
+    f = jax.jit(lambda x: gj.sort(x, less=ga.Operator(lambda a, b: a * k < b * k)))
+    assert f(x).tolist() == [1, 2, 3]
+    vjp = (lambda a, b: k, lambda a, b: k)
+    _, pull = jax.vjp(lambda x: gj.reduce(x, None, lambda a, b: a + b, vjp=vjp), x)
+    k = -1.0
+    assert f(x).tolist() == [1, 2, 3]
+    assert f(x[:2]).tolist() == [3, 1]
+    assert pull(jnp.float32(1))[0].tolist() == [1, 1, 1]
+
+
+def test_sizes_are_checked_while_it_is_traced() -> None:
+    x, index = jnp.ones(4), jnp.arange(4)
+    for mistake in (
+        lambda size: gj.select(x, x > 0, size=size),
+        lambda size: gj.reduce_by_index(index, x, size),
+        lambda size: gj.reduce_by_key(index, x, size=size),
+        lambda size: gj.top_k(x, size),
+        lambda size: gj.histogram(x, size, (0, 1)),
+    ):
+        with pytest.raises(ValueError, match="must not be negative"):
+            mistake(-1)
+        for size in (1.5, True):
+            with pytest.raises(TypeError, match="must be an int"):
+                mistake(size)
+        mistake(np.int64(4))
+    with pytest.raises(ValueError, match="no edges"):
+        gj.histogram(x, [])
+    with pytest.raises(TypeError, match="bins must be an int"):
+        gj.histogram(x, [[0.0, 1.0]])
+
+
 def test_errors_while_it_is_traced() -> None:
     x, table = jnp.ones(4), np.ones(3)
     traced = jnp.float32(2)
+    key_of = lambda a: a * traced  # noqa: E731
     for mistake, message in (
+        (lambda: gj.reduce(x, None, lambda a, b: a + key_of(b)), "captures the array traced"),
+        (
+            lambda: jax.jit(
+                lambda traced: gj.reduce(x, None, lambda a, b: a + (lambda c: c * traced)(b))
+            )(2.0),
+            "captures the array traced",
+        ),
+        (lambda: gj.sort(x, less=lambda a, b: read(a) < read(b)), "captures the array TABLE"),
+        (lambda: gj.reduce_by_key(x, x, size=4, eq=lambda a, b: read(a) == b), "array TABLE"),
+        (lambda: gj.select(x, lambda a: read(a) > 2, size=4), "captures the array TABLE"),
+        (lambda: gj.reduce(x, None, ga.Operator(lambda a, b: a + b, identity=x[0])), "identity"),
+        (lambda: gj.reduce(x, x[0].astype(int)), "does not fit the accumulator int32"),
+        (lambda: gj.reduce(x.astype(int), x[0], dtype=int), "init of dtype float32"),
+        (lambda: gj.inclusive_scan(x, jnp.complex64(1j), dtype=np.float32), "does not fit"),
+        (lambda: jax.jit(gj.reduce)(x.astype(int), 0.5), "does not fit int32"),
+        (lambda: gj.linear_recurrence(x, x, 1j), "does not fit float32"),
+        (lambda: gj.reduce(jax.random.key(0)), "which has no kernel"),
         (lambda: gj.reduce([1, 2]), "x must be a jax or NumPy array, got list"),
         (lambda: gj.reduce(x, None, lambda a, b: a + table[0] * b), "captures the array table"),
         (lambda: gj.reduce(x, None, lambda a, b: a + traced * b), "captures the array traced"),
@@ -118,6 +178,7 @@ def test_errors_while_it_is_traced() -> None:
         (lambda: gj.reduce_by_index(jnp.arange(3), x, 3), "has shape"),
         (lambda: gj.inclusive_scan(x, axis=1), "out of bounds"),
         (lambda: gj.sort(x, x[1:]), "values"),
+        (lambda: gj.sort(x, x.reshape(2, 2)), "values"),
     ):
         with pytest.raises(ValueError, match=message):
             mistake()
@@ -203,7 +264,7 @@ def test_shards() -> None:
         import jax, jax.numpy as jnp, numpy as np, gpualgo.jax as gj
         from jax.sharding import NamedSharding, PartitionSpec as P
 
-        mesh = jax.make_mesh((2,), ("d",), devices=jax.devices("cpu"))
+        mesh = jax.make_mesh((2,), ("d",), devices=jax.devices("cpu"))  # of explicit axes
         x = jax.device_put(jnp.arange(16.0).reshape(4, 4), NamedSharding(mesh, P("d", None)))
         w = jnp.full(4, 0.5)
         rows = lambda w, x: gj.linear_recurrence(w, x, axis=1)
@@ -216,6 +277,10 @@ def test_shards() -> None:
         found = jax.jit(jax.grad(weigh(both), (0, 1)))(w, x)
         for a, b in zip(found, jax.grad(weigh(rows), (0, 1))(w, np.asarray(x))):
             np.testing.assert_allclose(a, b, 1e-5, 1e-5)
+        square = lambda x: (rows(w, x) ** 2).sum()
+        with jax.set_mesh(mesh):
+            found = jax.jit(jax.grad(square))(x)
+        np.testing.assert_allclose(found, jax.grad(square)(np.asarray(x)), 1e-5)
     """
     subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True)
 

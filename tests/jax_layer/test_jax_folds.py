@@ -219,6 +219,54 @@ def test_maxima_share_their_cotangent() -> None:
     assert not jax.grad(lambda x: gj.reduce(x, 9.0, max))(x).any()
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_many_equal_maxima_of_half_precision(dtype: str) -> None:
+    n, zeros = 1024, jnp.zeros(1024, int)
+    for f in (
+        lambda x: gj.reduce(x, None, max),
+        lambda x: gj.segmented_reduce(x, jnp.array([0, n]), -1, max)[0],
+        lambda x: gj.reduce_by_index(zeros, x, 2, -1, max)[0],
+    ):
+        close(jax.grad(f)(jnp.ones(n, dtype)).astype(np.float32), np.full(n, 1 / n))
+    many = jnp.ones(100_000, dtype)  # more than float16 has
+    assert jax.grad(lambda x: gj.reduce(x, None, max))(many).all()
+
+
+def test_keys_have_no_gradient() -> None:
+    x = jnp.array([3.0, 3.0, 2.0])
+    f = lambda keys, x: gj.reduce_by_key(keys, x, None, operator.mul, size=3)  # noqa: E731
+    assert not jax.grad(lambda keys: f(keys, x + 1).aggregates.sum())(x).any()
+    assert not jax.grad(lambda keys: f(keys, jnp.arange(3)).keys.sum())(x).any()
+    close(jax.grad(lambda x: f(x, x).aggregates.sum())(x), [3.0, 3.0, 1.0])
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "uint32"])
+def test_narrow_indices_have_gradients(dtype: str) -> None:
+    x, bounds = jnp.ones(300), jnp.array([1, 100, 120], dtype)
+    index = (jnp.arange(300) % 100).astype(dtype)
+    for op in (operator.add, max, operator.mul):
+        for f in (
+            lambda x, i: gj.segmented_reduce(x, bounds.astype(i), 1, op),  # noqa: B023
+            lambda x, i: gj.segmented_inclusive_scan(x, bounds.astype(i), 1, op),  # noqa: B023
+            lambda x, i: gj.reduce_by_index(index.astype(i), x, 280, 1, op),  # noqa: B023
+        ):
+            found = [jax.grad(lambda x, f=f, i=i: f(x, i).sum())(x) for i in (dtype, int)]
+            close(*found)
+
+
+def test_initial_values_of_weak_dtypes() -> None:
+    """A traced Python number has no dtype of its own."""
+    for dtype in ("float32", "float16", "bfloat16", "uint8"):
+        x = jnp.array([1.5, 2.5, 3.0]).astype(dtype)
+        for init in (2, 2.0) if dtype != "uint8" else (2,):
+            for function in (gj.reduce, gj.inclusive_scan, gj.exclusive_scan):
+                found = jax.jit(function)(x, init)
+                assert found.dtype == x.dtype
+                close(found, function(x, init))
+    x = np.float16([0.5, 0.5])
+    assert gj.linear_recurrence(x, x, np.float32(1)).dtype == np.float16
+
+
 def test_derivatives_of_the_caller(wide: None) -> None:
     larger = lambda a, b: a if abs(a) > abs(b) else b  # noqa: E731
     vjp = (lambda a, b: 1.0 * (abs(a) > abs(b)), lambda a, b: 1.0 * (abs(a) <= abs(b)))
@@ -227,6 +275,15 @@ def test_derivatives_of_the_caller(wide: None) -> None:
         jax.grad(lambda x: gj.inclusive_scan(x, None, larger).sum())(x)
     has_gradients(lambda x: gj.inclusive_scan(x, None, larger, axis=1, vjp=vjp), x)
     has_gradients(lambda x: gj.reduce(x, None, larger, axis=0, vjp=vjp), x)
+    straight = (lambda a, b: jnp.ones_like(a),) * 2
+    for op in (max, operator.add, operator.mul):
+        for f in (
+            lambda x: gj.reduce(x, None, op, vjp=straight),  # noqa: B023
+            lambda x: gj.inclusive_scan(x, None, op, vjp=straight)[-1],  # noqa: B023
+            lambda x: gj.segmented_reduce(x, jnp.array([0, 5]), 0, op, vjp=straight)[0],  # noqa: B023
+            lambda x: gj.reduce_by_index(jnp.zeros(5, int), x, 1, 0, op, vjp=straight)[0],  # noqa: B023
+        ):
+            close(jax.grad(f)(x[0]), np.ones(5))
     with pytest.raises(TypeError, match="vjp must be a tuple"):
         gj.reduce(x, None, larger, vjp=vjp[0])
 

@@ -51,6 +51,25 @@ def test_sorts(axis: Any, descending: bool) -> None:
     same(by_value(jnp.asarray(v)), grad)
 
 
+def test_second_derivatives() -> None:
+    """Indices have no gradient, and do not hinder that of values."""
+    x, w = jnp.array([3.0, 1.0, 2.0]), jnp.arange(1.0, 4.0)
+    for f, own in (
+        (lambda x: gj.sort(x), jnp.sort),
+        (lambda x: gj.top_k(x, 3, mode="smallest").values, jnp.sort),
+        (lambda x: gj.sort(x, x)[1], jnp.sort),
+        (lambda x: x[gj.argsort(x)], jnp.sort),
+        (lambda x: x * gj.searchsorted(w, x), lambda x: x * jnp.searchsorted(w, x)),
+        (lambda x: gj.select(x, lambda a: a > 1.5, size=3).values, lambda x: x[jnp.array([0, 2])]),
+        (lambda x: gj.reduce_by_key(x, x, size=3, eq=lambda a, b: a == b).aggregates, lambda x: x),
+    ):
+        found, wanted = (
+            jax.jacrev(jax.grad(lambda x, f=f: (f(x) ** 3 * w[: f(x).size]).sum()))(x)
+            for f in (f, own)
+        )
+        same(found, wanted)
+
+
 def test_sort_by_comparison() -> None:
     x = jnp.array([3.0, -1.0, 2.0, -5.0])
     less = lambda a, b: abs(a) < abs(b)  # noqa: E731
