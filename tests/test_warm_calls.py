@@ -21,8 +21,11 @@ PACKAGE = str(Path(ga.__file__).parent)
 MAX_FRAMES = 3  # the public function, the pipeline, the plan
 
 
-# Two functions of one body.
-SHARED = ("inclusive_scan", "exclusive_scan", "argmin", "argmax", "find", "count")
+# Functions of one body.
+SHARED = (
+    "inclusive_scan", "exclusive_scan", "argmin", "argmax", "find", "count", "segmented_reduce",
+    "segmented_inclusive_scan", "segmented_exclusive_scan",
+)  # fmt: skip
 PUT_TOGETHER = ("minmax", "top_k")  # results of a plan or in out=
 
 
