@@ -16,6 +16,20 @@ def compose(f: Any, g: Any) -> Any:
     return g if g[0] == 0 else (g[0] * f[0], g[0] * f[1] + g[1])
 
 
+def compose_pairs(f: Any, g: Any) -> Any:
+    """Return g after f, of functions h -> h A + b of row vectors of two numbers.
+
+    They are given by (a00, a01, a10, a11, b0, b1). A matrix of zeros begins anew, as in `compose`.
+    """
+    if g[0] == 0 and g[1] == 0 and g[2] == 0 and g[3] == 0:
+        return g
+    return (
+        f[0] * g[0] + f[1] * g[2], f[0] * g[1] + f[1] * g[3],
+        f[2] * g[0] + f[3] * g[2], f[2] * g[1] + f[3] * g[3],
+        f[4] * g[0] + f[5] * g[2] + g[4], f[4] * g[1] + f[5] * g[3] + g[5],
+    )  # fmt: skip
+
+
 def rebound(fn: Any, changed: Callable[[Any], Any], names: dict[str, Any]) -> Any:
     """Return a function that reads `changed` values of its variables, as the functions it reads do.
 

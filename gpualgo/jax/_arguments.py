@@ -16,7 +16,7 @@ from gpualgo._operators.key import frozen, python_function
 from gpualgo._operators.operator import Operator, check_associativity
 from gpualgo._operators.tokens import contents_of, reads_of
 from gpualgo._pipeline import checks
-from gpualgo.jax._gradients import Derived
+from gpualgo.jax._gradients import Derived, numbers
 
 
 def is_array(x: Any) -> bool:
@@ -37,6 +37,17 @@ def array(x: Any, where: str, ndim: int | None = None) -> Any:
     if ndim is not None and x.ndim != ndim:
         raise ValueError(f"{where} has {x.ndim} axes and must have {ndim}; batch it by jax.vmap")
     return x
+
+
+def arrays(x: Any, where: str, ndim: int | None = None) -> list[Any]:
+    """Return the arrays of x: one, or the two or more of a tuple, of one shape."""
+    xs = [array(each, f"{where}: x", ndim) for each in (x if isinstance(x, tuple) else (x,))]
+    if isinstance(x, tuple) and len(x) < 2:
+        raise ValueError(f"{where}: x is a tuple of {len(x)} arrays; pass two or more, or an array")
+    if any(each.shape != xs[0].shape for each in xs):
+        raise ValueError(f"{where}: x is a tuple of shapes {[each.shape for each in xs]}, but must "
+                         "have arrays of one shape")  # fmt: skip
+    return xs
 
 
 def alike(x: Any, other: Any, where: str, name: str) -> tuple[Any, Any]:
@@ -93,9 +104,9 @@ _NUMBERS = "an operator in a jax program captures Python and NumPy numbers only"
 
 
 def fold(
-    where: str, x: Any, init: Any, op: Any, dtype: Any, vjp: Any
-) -> tuple[Any, Derived, np.dtype[Any]]:
-    """Return init as an array, a Python number or None, the operator, the accumulator's dtype."""
+    where: str, xs: list[Any], init: Any, op: Any, dtype: Any, vjp: Any
+) -> tuple[Any, Derived, tuple[np.dtype[Any], ...]]:
+    """Return init of arrays or Python numbers, or None; the operator; the accumulators' dtypes."""
     if vjp is not None and not (isinstance(vjp, tuple) and len(vjp) == 2):
         raise TypeError(f"{where}: vjp must be a tuple of two functions, (d_left, d_right)")
     op = op if isinstance(op, Operator) else Operator(op)
@@ -103,11 +114,20 @@ def fold(
     op = function(op, where)
     if vjp is not None:
         vjp = tuple([rebound(derivative, lambda value: value, {}) for derivative in vjp])
+    if len(xs) > 1:
+        if dtype is not None:
+            raise TypeError(f"{where}: tuples have no dtype=; convert their arrays")
+        if init is not None and not (isinstance(init, tuple) and len(init) == len(xs)):
+            raise TypeError(f"{where}: init must be a tuple of {len(xs)} for x, a tuple")
+        if init is not None:
+            init = tuple([i.item() if isinstance(i, np.generic) else i for i in init])
+        return init, Derived(op, vjp), tuple([x.dtype for x in xs])
+    (x,) = xs
     if dtype is None:
         is_strong = isinstance(init, np.generic) or (is_array(init) and not _is_weak(init))
         dtype = init.dtype if is_strong else x.dtype
     acc = checks.accumulator(x, None, canonical(dtype, where), where)
-    return init.item() if isinstance(init, np.generic) else init, Derived(op, vjp), acc
+    return init.item() if isinstance(init, np.generic) else init, Derived(op, vjp), (acc,)
 
 
 def _is_weak(x: Any) -> bool:
@@ -130,7 +150,7 @@ def first_value(init: Any, dtype: np.dtype[Any], shape: Any, where: str) -> Any:
 
 
 def number(init: Any, where: str) -> Any:
-    if is_array(init):
+    if any(map(is_array, numbers(init))):
         raise TypeError(
             f"{where}: init must be a number, got an array; combine it with the results"
         )

@@ -18,7 +18,7 @@ import jax
 import numpy as np
 
 import gpualgo as ga
-from gpualgo._api.derivatives import compose
+from gpualgo._api.derivatives import compose, compose_pairs
 from gpualgo._arrays.device_array import DeviceArray
 from gpualgo._base import dtypes, recording
 from gpualgo._base.strides import dense_strides
@@ -159,9 +159,13 @@ def _run(found: _Call, ins: list[Any], outs: list[Any], stream: int | None) -> N
     name, args, options = found.name, found.args, {**found.options, "stream": stream}
     if name in ("reduce_by_key", "select"):
         options["out_count"] = outs.pop()
+    count = options.pop("count", 1)  # of the arrays whose elements are tuples
+    if count > 1:
+        ins = [tuple(ins[:count]), *ins[count:]]
     options["out"] = outs[0] if len(outs) == 1 else tuple(outs)
     if name == "linear_recurrence":
-        ga.inclusive_scan(tuple(ins), None, compose, **options)
+        op = compose if len(ins) == 2 else compose_pairs
+        ga.inclusive_scan(tuple(ins), None, op, **options)
     elif name == "transform":
         ga.transform(*args, *ins, **options)
     elif name == "histogram":  # x and, if they are arrays, edges and weights

@@ -12,7 +12,15 @@ import numpy as np
 
 from gpualgo.jax import _arguments as arguments
 from gpualgo.jax._ffi import call
-from gpualgo.jax._gradients import Scan, differentiable, pull_sum_or_extreme, recurrence, starts
+from gpualgo.jax._gradients import (
+    Scan,
+    differentiable,
+    element,
+    numbers,
+    pull_sum_or_extreme,
+    recurrence,
+    starts,
+)
 from gpualgo.jax._orders import argsort
 
 
@@ -24,8 +32,9 @@ def reduce(
 
     Parameters
     ----------
-    x : array
-        A jax or NumPy array of a dtype that gpualgo supports.
+    x : array or tuple of arrays
+        A jax or NumPy array of a dtype that gpualgo supports. Elements of a tuple of arrays are
+        tuples; `init` is a tuple of numbers and arrays then, and `dtype` is None.
     init : number or array, optional
         The initial value, as for `gpualgo.reduce`. An array is broadcast to the shape of the result
         (without `keepdims`), may be traced and has a gradient; it costs a copy of `x`.
@@ -40,8 +49,8 @@ def reduce(
         ones.
     vjp : (callable, callable), optional
         The derivatives of `op` by its left and its right argument: functions of ``(left, right)``
-        in jax.numpy, element by element. By default jax differentiates `op`, which then must have
-        no branches.
+        in jax.numpy, element by element; of pairs they return two rows of two. By default jax
+        differentiates `op`, which then must have no branches.
 
     Raises
     ------
@@ -68,35 +77,37 @@ def reduce(
     Array([12.,  8.,  6.], dtype=float32)
     """
     where = "reduce"
-    x = arguments.array(x, f"{where}: x")
-    init, derived, acc = arguments.fold(where, x, init, op, dtype, vjp)
-    axis = range(x.ndim) if axis is None else axis
-    kept = sorted(a - x.ndim for a in np.lib.array_utils.normalize_axis_tuple(axis, x.ndim))
-    axes = tuple(kept)
-    if arguments.is_array(init) or not axes:
-        x, axes = _rows(x, axes), (-1,)
-    if arguments.is_array(init):
-        x, init = _with_first(x.astype(acc), init, -1, False, where), None
-    shape = tuple(n for i, n in enumerate(x.shape, -x.ndim) if i not in axes)
+    xs = arguments.arrays(x, where)
+    init, derived, accs = arguments.fold(where, xs, init, op, dtype, vjp)
+    ndim = xs[0].ndim
+    axis = range(ndim) if axis is None else axis
+    kept = sorted(a - ndim for a in np.lib.array_utils.normalize_axis_tuple(axis, ndim))
+    axes, has_array = tuple(kept), any(map(arguments.is_array, numbers(init)))
+    if has_array or not axes:
+        xs, axes = [_rows(x, axes) for x in xs], (-1,)
+    if has_array:
+        xs, init = _with_first(xs, accs, init, -1, False, where), None
+    shape = tuple(n for i, n in enumerate(xs[0].shape, -xs[0].ndim) if i not in axes)
+    scan = Scan("inclusive_scan", init, derived, accs)
 
-    def forward(x: Any) -> Any:
-        return call(where, [x], [(shape, acc)], init, derived.op, axis=axes, dtype=acc)[0]
+    def forward(*xs: Any) -> Any:
+        results = [(shape, acc) for acc in accs]
+        return call(where, xs, results, init, derived.op, axis=axes, **scan.options)
 
-    def pull(arrays: Any, y: Any, g: Any) -> Any:
-        (x,) = arrays
-        if not x.size:
-            return (x,)
-        gx = pull_sum_or_extreme(
-            derived.name, x, jnp.expand_dims(y, axes), jnp.expand_dims(g, axes),
+    def pull(xs: Any, ys: Any, g: Any) -> Any:
+        if not xs[0].size:
+            return [None] * len(xs)
+        gx = None if len(xs) > 1 else pull_sum_or_extreme(
+            derived.name, xs[0], jnp.expand_dims(ys[0], axes), jnp.expand_dims(g[0], axes),
             lambda values: values.sum(axes, keepdims=True),
         )  # fmt: skip
         if gx is not None:
             return (gx,)
-        scan = Scan("inclusive_scan", init, derived, acc)
-        return jax.vjp(lambda x: scan(_rows(x, axes))[..., -1], x)[1](g)
+        last = lambda *xs: tuple(y[..., -1] for y in scan([_rows(x, axes) for x in xs]))  # noqa: E731
+        return jax.vjp(last, *xs)[1](g)
 
-    y = differentiable(forward, pull, x)
-    return jnp.expand_dims(y, kept) if keepdims else y
+    ys = differentiable(forward, pull, *xs)
+    return element([jnp.expand_dims(y, kept) for y in ys] if keepdims else ys)
 
 
 def _rows(x: Any, axes: tuple[int, ...]) -> Any:
@@ -106,12 +117,17 @@ def _rows(x: Any, axes: tuple[int, ...]) -> Any:
     return x.reshape(*rows, math.prod(x.shape[len(rows) :]))
 
 
-def _with_first(x: Any, init: Any, axis: int, reverse: bool, where: str) -> Any:
-    """Return x with an initial value before the first element of each row."""
-    shape = list(x.shape)
+def _with_first(
+    xs: list[Any], accs: Any, init: Any, axis: int, reverse: bool, where: str
+) -> list[Any]:
+    """Return arrays of dtypes `accs` with initial values before the first element of each row."""
+    shape, found = list(xs[0].shape), []
     del shape[axis]
-    first = jnp.expand_dims(arguments.first_value(init, x.dtype, shape, where), axis)
-    return jnp.concatenate([x, first] if reverse else [first, x], axis)
+    for x, acc, value in zip(xs, accs, numbers(init), strict=True):
+        first = jnp.expand_dims(arguments.first_value(value, acc, shape, where), axis)
+        x = x.astype(acc)
+        found.append(jnp.concatenate([x, first] if reverse else [first, x], axis))
+    return found
 
 
 def inclusive_scan(
@@ -162,15 +178,17 @@ def exclusive_scan(
 def _scan(
     where: str, x: Any, init: Any, op: Any, axis: Any, reverse: bool, dtype: Any, vjp: Any
 ) -> Any:
-    x, axis = arguments.along(axis, arguments.array(x, f"{where}: x"))
-    init, derived, acc = arguments.fold(where, x, init, op, dtype, vjp)
+    found = [arguments.along(axis, each) for each in arguments.arrays(x, where)]
+    xs, axis = [x for x, _ in found], found[0][1]
+    init, derived, accs = arguments.fold(where, xs, init, op, dtype, vjp)
     reverse = bool(reverse)
-    if not arguments.is_array(init):
-        return Scan(where, init, derived, acc, axis, reverse)(x)
-    scan = Scan("inclusive_scan", None, derived, acc, axis, reverse)
-    y = scan(_with_first(x.astype(acc), init, axis, reverse, where))
+    if not any(map(arguments.is_array, numbers(init))):
+        return element(Scan(where, init, derived, accs, axis, reverse)(xs))
+    scan = Scan("inclusive_scan", None, derived, accs, axis, reverse)
     start = int((where == "exclusive_scan") == reverse)
-    return jax.lax.slice_in_dim(y, start, start + x.shape[axis], axis=axis)
+    stop = start + xs[0].shape[axis]
+    ys = scan(_with_first(xs, accs, init, axis, reverse, where))
+    return element([jax.lax.slice_in_dim(y, start, stop, axis=axis) for y in ys])
 
 
 def linear_recurrence(
@@ -208,7 +226,7 @@ def linear_recurrence(
     if init is not None and b.size:
         first = (..., -1 if reverse else 0, *[slice(None)] * (-axis - 1))
         b = b.at[first].add(a[first] * arguments.first_value(init, dtype, b[first].shape, where))
-    return recurrence(a, b, axis, bool(reverse))
+    return recurrence([a], [b], axis, bool(reverse))[0]
 
 
 # --- Segments, indices and keys.
@@ -232,14 +250,14 @@ def segmented_reduce(
     Array([ 3, -1,  5], dtype=int32)
     """
     where = "segmented_reduce"
-    x, offsets, scan = _segments(where, x, offsets, init, op, dtype, vjp)
-    size = max(offsets.shape[0] - 1, 0)
+    xs, offsets, scan = _segments(where, x, offsets, init, op, dtype, vjp)
+    shape, n = (max(offsets.shape[0] - 1, 0),), xs[0].shape[0]
 
     def groups(offsets: Any) -> tuple[Any, Any]:
-        return starts(offsets, x.shape[0])[0] - 1, offsets
+        return starts(offsets, n)[0] - 1, offsets
 
-    results = [((size,), scan.dtype)]
-    return _reduce_groups(where, [x, offsets], 0, results, 0, groups, scan)[0]
+    results = [(shape, acc) for acc in scan.dtypes]
+    return element(_reduce_groups(where, [*xs, offsets], results, slice(None), groups, scan))
 
 
 def segmented_inclusive_scan(
@@ -258,7 +276,7 @@ def segmented_inclusive_scan(
     Array([ 3,  4,  4,  5, 10,  9], dtype=int32)
     """
     parsed = _segments("segmented_inclusive_scan", x, offsets, init, op, dtype, vjp)
-    return parsed[2](*parsed[:2])
+    return element(parsed[2](*parsed[:2]))
 
 
 def segmented_exclusive_scan(
@@ -277,16 +295,16 @@ def segmented_exclusive_scan(
     Array([0, 3, 0, 4, 5, 9], dtype=int32)
     """
     parsed = _segments("segmented_exclusive_scan", x, offsets, init, op, dtype, vjp)
-    return parsed[2](*parsed[:2])
+    return element(parsed[2](*parsed[:2]))
 
 
 def _segments(
     where: str, x: Any, offsets: Any, init: Any, op: Any, dtype: Any, vjp: Any
 ) -> tuple[Any, Any, Scan]:
-    x = arguments.array(x, f"{where}: x", 1)
+    xs = arguments.arrays(x, where, 1)
     offsets = arguments.array(offsets, f"{where}: offsets", 1)
-    init, derived, acc = arguments.fold(where, x, init, op, dtype, vjp)
-    return x, offsets, Scan(where, arguments.number(init, where), derived, acc)
+    init, derived, accs = arguments.fold(where, xs, init, op, dtype, vjp)
+    return xs, offsets, Scan(where, arguments.number(init, where), derived, accs)
 
 
 def reduce_by_index(
@@ -315,8 +333,9 @@ def reduce_by_index(
         order, indices = argsort(indices), indices.astype(int)
         return indices, jnp.searchsorted(indices[order], jnp.arange(size + 1)), order
 
-    results = [((size,), scan.dtype)]
-    return _reduce_groups(where, [indices, x], 1, results, 0, groups, scan, size)[0]
+    results = [((size,), scan.dtypes[0])]
+    arrays = [indices, x]
+    return _reduce_groups(where, arrays, results, slice(None), groups, scan, size)[0]
 
 
 class ReducedByKey(NamedTuple):
@@ -362,57 +381,63 @@ def reduce_by_key(
         ids = jnp.concatenate([jnp.zeros(min(1, keys.size), int), (~is_same).cumsum()])
         return ids, jnp.searchsorted(ids, jnp.arange(size + 1))
 
-    results = [((size,), keys.dtype), ((size,), scan.dtype), ((1,), np.int64)]
+    results = [((size,), keys.dtype), ((size,), scan.dtypes[0]), ((1,), np.int64)]
     *found, count = _reduce_groups(
-        where, [keys, x], 1, results, 1, groups, scan, consecutive=True, eq=eq
+        where, [keys, x], results, slice(1, 2), groups, scan, consecutive=True, eq=eq
     )
     firsts, sums = (jnp.where(jnp.arange(size) < count, y, 0).astype(y.dtype) for y in found)
     return ReducedByKey(firsts, sums, count[0])
 
 
 def _reduce_groups(
-    where: str, arrays: list[Any], x_at: int, results: Any, at: int, groups: Any, scan: Scan,
-    *args: Any, **options: Any,
+    where: str, arrays: list[Any], results: Any, at: slice, groups: Any, scan: Scan, *args: Any,
+    **options: Any,
 ) -> Any:  # fmt: skip
-    """Return the results of a call that reduces groups of ``arrays[x_at]`` to ``results[at]``.
+    """Return the results of a call that reduces groups of arrays to ``results[at]``.
 
-    ``groups(array)`` returns, from the other array, the group of each element, out of range if it
-    is in none; the groups' offsets; and if elements are not in the order of groups, their order.
+    ``groups(array)`` returns, from the array of offsets, indices or keys, the group of each
+    element, out of range if it is in none; the groups' offsets; and if elements are not in the
+    order of groups, their order.
     """
     args = *args, scan.init, scan.derived.op
 
     def forward(*arrays: Any) -> Any:
-        return call(where, arrays, results, *args, dtype=scan.dtype, **options)
+        return call(where, arrays, results, *args, **scan.options, **options)
 
     def pull(arrays: Any, found: Any, g: Any) -> Any:
-        x, other, cotangents = arrays[x_at], arrays[1 - x_at], [None, None]
-        if jnp.issubdtype(x.dtype, jnp.inexact):
-            cotangents[x_at] = _pull_groups(scan, x, found[at], g[at], *groups(other))
-        return cotangents
+        is_last = where == "segmented_reduce"
+        xs, other = (arrays[:-1], arrays[-1]) if is_last else (arrays[1:], arrays[0])
+        if any(jnp.issubdtype(x.dtype, jnp.inexact) for x in xs):
+            gx = _pull_groups(scan, xs, found[at], g[at], *groups(other))
+        else:  # keys are floats
+            gx = [None] * len(xs)
+        return [*gx, None] if is_last else [None, *gx]
 
     return differentiable(forward, pull, *arrays)
 
 
 def _pull_groups(
-    scan: Scan, x: Any, y: Any, g: Any, ids: Any, offsets: Any, order: Any = ...
+    scan: Scan, xs: Any, ys: Any, g: Any, ids: Any, offsets: Any, order: Any = ...
 ) -> Any:
-    """Return the cotangent of x, where y are the results of groups and g their cotangents."""
+    """Return the cotangents of xs, where ys are results of groups and g their cotangents."""
+    x, y = xs[0], ys[0]
     size = y.shape[0]
     if not size or not x.size:
-        return jnp.zeros_like(x)
+        return [None] * len(xs)
     inside = (ids >= 0) & (ids < size)
     at = jnp.where(inside, ids, 0)
-    gx = pull_sum_or_extreme(
-        scan.derived.name, x, y[at], g[at],
+    gx = None if len(xs) > 1 else pull_sum_or_extreme(
+        scan.derived.name, x, y[at], g[0][at],
         lambda values: jax.ops.segment_sum(jnp.where(inside, values, 0), at, size)[at],
     )  # fmt: skip
     if gx is not None:
-        return jnp.where(inside, gx, 0)
+        return [jnp.where(inside, gx, 0)]
     offsets = jnp.clip(offsets.astype(int), 0, x.shape[0])
 
-    def last(x: Any) -> Any:
+    def last(*xs: Any) -> Any:
         segmented = scan._replace(name="segmented_inclusive_scan")
-        y = segmented(x[order], offsets)
-        return jnp.where(offsets[1:] > offsets[:-1], y[offsets[1:] - 1], 0)
+        ys = segmented([x[order] for x in xs], offsets)
+        has_elements = offsets[1:] > offsets[:-1]
+        return tuple(jnp.where(has_elements, y[offsets[1:] - 1], 0) for y in ys)
 
-    return jax.vjp(last, x)[1](g)[0]
+    return jax.vjp(last, *xs)[1](tuple(g))

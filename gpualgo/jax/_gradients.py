@@ -20,6 +20,8 @@ from gpualgo._base.errors import shown
 from gpualgo._operators.operator import Operator
 from gpualgo.jax._ffi import call, vary_alike
 
+Arrays = Sequence[Any]
+
 
 def differentiable(
     forward: Callable[..., Any], pull: Callable[..., Sequence[Any]], *arrays: Any
@@ -55,20 +57,26 @@ def _typed_as(x: Any, gx: Any) -> Any:
     return gx if is_typed else jax.sharding.reshard(gx, wanted)
 
 
-def recurrence(a: Any, b: Any, axis: int, reverse: bool) -> Any:
-    """Return h with ``h[i] = a[i] * h[i-1] + b[i]`` along a negative axis; dtypes are equal."""
+def recurrence(a: Arrays, b: Arrays, axis: int, reverse: bool) -> Arrays:
+    """Return row vectors h with ``h[i] = h[i-1] a[i] + b[i]`` along a negative axis.
 
-    def forward(a: Any, b: Any) -> Any:
-        results = [(b.shape, b.dtype)] * 2  # the first has products of a
-        return call("linear_recurrence", [a, b], results, axis=axis, reverse=reverse)[1]
+    `a` has the numbers of matrices, row after row; dtypes are equal.
+    """
+    count = len(b)
+
+    def forward(*arrays: Any) -> Any:
+        results = [(x.shape, x.dtype) for x in arrays]  # the first have products of a
+        return call("linear_recurrence", arrays, results, axis=axis, reverse=reverse)[-count:]
 
     def pull(arrays: Any, h: Any, g: Any) -> Any:
-        heads = first_of(h.shape, axis, reverse)
-        following = shifted(jnp.where(heads, 0, arrays[0]), axis, not reverse)
+        heads = first_of(h[0].shape, axis, reverse)
+        transposed = [arrays[i * count + k] for k in range(count) for i in range(count)]
+        following = [shifted(jnp.where(heads, 0, x), axis, not reverse) for x in transposed]
         g = recurrence(following, g, axis, not reverse)
-        return g * jnp.where(heads, 0, shifted(h, axis, reverse)), g
+        before = [jnp.where(heads, 0, shifted(x, axis, reverse)) for x in h]
+        return [x * y for x in before for y in g] + list(g)
 
-    return differentiable(forward, pull, a, b)
+    return differentiable(forward, pull, *a, *b)  # type: ignore[no-any-return]
 
 
 def first_of(shape: tuple[int, ...], axis: int, reverse: bool) -> Any:
@@ -86,6 +94,17 @@ def shifted(x: Any, axis: int, reverse: bool) -> Any:
 # --- Derivatives of operators.
 
 
+MOST_NUMBERS = 2  # of an element that has a gradient
+
+
+def element(xs: Arrays) -> Any:
+    return xs[0] if len(xs) == 1 else tuple(xs)
+
+
+def numbers(value: Any) -> tuple[Any, ...]:
+    return value if isinstance(value, tuple) else (value,)
+
+
 class Derived(NamedTuple):
     """An operator and its derivatives ``(d_left, d_right)``, None to derive them."""
 
@@ -97,15 +116,28 @@ class Derived(NamedTuple):
         """Name of an operator whose derivatives are known."""
         return self.op.name if self.vjp is None else None
 
-    def at(self, left: Any, right: Any) -> tuple[Any, Any]:
-        """Return both derivatives, element by element."""
+    def at(self, left: Arrays, right: Arrays) -> Any:
+        """Return both derivatives: [i][k] is of number i of the result by number k of a side."""
+        count = len(left)
         if self.vjp is not None:
-            return self.vjp[0](left, right), self.vjp[1](left, right)
+            sides = [derivative(element(left), element(right)) for derivative in self.vjp]
+            sides = [[[side]] if count == 1 else side for side in sides]
+            if any([len(numbers(row)) for row in numbers(side)] != [count] * count
+                   for side in sides if count > 1):  # fmt: skip
+                raise TypeError(f"vjp must return a tuple of {count} rows, tuples of {count}")
+            return sides
+        fn = _in_jax(self.op.fn)
         try:
-            result, pull = jax.vjp(_in_jax(self.op.fn), left, right)
-            if result.shape != left.shape:
-                raise TypeError(f"elements of shape {left.shape} give {result.shape}")
-            return pull(jnp.ones_like(result))  # type: ignore[no-any-return]
+            results, pull = jax.vjp(
+                lambda *xs: numbers(fn(element(xs[:count]), element(xs[count:]))), *left, *right
+            )
+            if [x.shape for x in results] != [x.shape for x in left]:
+                raise TypeError(f"elements give results of shapes {[x.shape for x in results]}")
+            rows = [
+                pull(tuple(jnp.full_like(x, i == k) for k, x in enumerate(results)))
+                for i in range(count)
+            ]
+            return [row[:count] for row in rows], [row[count:] for row in rows]
         except Exception as error:
             reason = f"{type(error).__name__}: {error}".splitlines()[0]
             raise TypeError(
@@ -114,8 +146,23 @@ class Derived(NamedTuple):
             ) from error
 
 
+@jax.custom_jvp  # type: ignore[untyped-decorator]
+def _logaddexp(a: Any, b: Any) -> Any:
+    """`jax.numpy.logaddexp` with derivatives of equal infinities too, as of masked numbers."""
+    return jnp.logaddexp(a, b)
+
+
+@_logaddexp.defjvp  # type: ignore[untyped-decorator]
+def _push_logaddexp(primals: Any, tangents: Any) -> Any:
+    a, b = primals
+    difference = jnp.where((a == b) & jnp.isinf(a), 0, a - b)
+    left, right = jax.nn.sigmoid(difference), jax.nn.sigmoid(-difference)
+    return _logaddexp(a, b), left * tangents[0] + right * tangents[1]
+
+
 _IN_JAX: dict[Any, Any] = {
     np: jnp, math: jnp, max: jnp.maximum, min: jnp.minimum, pow: jnp.power, round: jnp.round,
+    np.logaddexp: _logaddexp,
 }  # fmt: skip
 _BUILTINS = {"max": jnp.maximum, "min": jnp.minimum, "pow": jnp.power, "round": jnp.round}
 
@@ -123,7 +170,7 @@ _BUILTINS = {"max": jnp.maximum, "min": jnp.minimum, "pow": jnp.power, "round": 
 def _in_jax(value: Any) -> Any:
     """Return a function, or a value that it reads, with jax.numpy instead of numpy and math."""
     if isinstance(value, np.ufunc) or getattr(value, "__module__", None) == "math":
-        return getattr(jnp, value.__name__)
+        return _IN_JAX.get(value) or getattr(jnp, value.__name__)
     if isinstance(value, types.ModuleType | types.BuiltinFunctionType):
         return _IN_JAX.get(value, value)
     return rebound(value, _in_jax, _BUILTINS) if isinstance(value, types.FunctionType) else value
@@ -138,44 +185,71 @@ class Scan(NamedTuple):
     name: str
     init: Any  # None or a number
     derived: Derived
-    dtype: np.dtype[Any]  # of the accumulator
+    dtypes: tuple[np.dtype[Any], ...]  # of the accumulators
     axis: int = -1
     reverse: bool = False
 
-    def __call__(self, x: Any, *offsets: Any) -> Any:
-        def forward(x: Any, *offsets: Any) -> Any:
+    @property
+    def options(self) -> dict[str, Any]:
+        """Options of calls with the accumulators: of tuples they are those of the arrays."""
+        count = len(self.dtypes)
+        return {"dtype": self.dtypes[0]} if count == 1 else {"count": count}
+
+    def __call__(self, xs: Arrays, *offsets: Any) -> Any:
+        def forward(*arrays: Any) -> Any:
             options = {} if offsets else {"axis": self.axis, "reverse": self.reverse}
-            arrays, results = [x, *offsets], [(x.shape, self.dtype)]
-            op = self.derived.op
-            return call(self.name, arrays, results, self.init, op, dtype=self.dtype, **options)[0]
+            results = [(x.shape, n) for x, n in zip(arrays, self.dtypes, strict=False)]
+            args = self.init, self.derived.op
+            return call(self.name, arrays, results, *args, **self.options, **options)
 
-        return differentiable(forward, self._pull, x, *offsets)
+        return differentiable(forward, self._pull, *xs, *offsets)
 
-    def _pull(self, arrays: Any, y: Any, g: Any) -> Any:
-        (x, *offsets), outside = arrays, False
+    def _pull(self, arrays: Any, ys: Any, g: Any) -> Any:
+        count, outside = len(ys), False
+        xs, offsets = arrays[:count], arrays[count:]
         axis, reverse = self.axis, self.reverse
+        if count > MOST_NUMBERS:
+            raise TypeError(
+                f"{self.name}: elements of {count} numbers have no gradient, only those of one or "
+                "two; apply jax.lax.stop_gradient"
+            )
         if offsets:
-            begun, heads = starts(offsets[0], x.shape[0])
+            begun, heads = starts(offsets[0], xs[0].shape[0])
             outside = (begun == 0) | (begun >= offsets[0].shape[0])
         elif self.derived.name == "add":
-            return (self._replace(init=0, reverse=not reverse)(g),)
+            return self._replace(init=0, reverse=not reverse)(g)
         else:
-            heads = first_of(y.shape, axis, reverse)
+            heads = first_of(ys[0].shape, axis, reverse)
+        # Integers have no gradient: their derivatives are zero.
+        are_real, dtype = [jnp.issubdtype(y.dtype, jnp.inexact) for y in ys], jnp.result_type(*ys)
+        g = [each.astype(dtype) if is_real else jnp.zeros(y.shape, dtype)
+             for y, each, is_real in zip(ys, g, are_real, strict=True)]  # fmt: skip
         # Elements outside of segments are copied, and so are first ones without init.
-        x, first, copied = x.astype(y.dtype), heads | outside, outside
+        first, copied = heads | outside, outside
         if "exclusive" in self.name:
-            before = y
-            g = jnp.where(outside, g, shifted(jnp.where(first, 0, g), axis, not reverse))
+            before = ys
+            g = [jnp.where(outside, x, shifted(jnp.where(first, 0, x), axis, not reverse))
+                 for x in g]  # fmt: skip
         else:
-            before = shifted(y, axis, reverse)
+            before = [shifted(y, axis, reverse) for y in ys]
             if self.init is None:
                 copied = first
             else:
-                before = jnp.where(heads, jnp.asarray(self.init, y.dtype), before)
-        p, q = self.derived.at(jnp.where(copied, x, before), x)
-        p = shifted(jnp.where(first, 0, p), axis, not reverse).astype(g.dtype)
-        gx = jnp.where(copied, 1, q).astype(g.dtype) * recurrence(p, g, axis, not reverse)
-        return gx, *[None] * len(offsets)
+                before = [jnp.where(heads, jnp.asarray(init, y.dtype), y)
+                          for init, y in zip(numbers(self.init), before, strict=True)]  # fmt: skip
+        xs = [x.astype(dtype) for x in xs]
+        left = [jnp.where(copied, x, y) for x, y in zip(xs, before, strict=True)]
+        p, q = (
+            [[jnp.where(are_real[i] and are_real[k], x, 0) for k, x in enumerate(row)]
+             for i, row in enumerate(side)]
+            for side in self.derived.at(left, xs)
+        )  # fmt: skip
+        a = [shifted(jnp.where(first, 0, x), axis, not reverse).astype(dtype) for row in p
+             for x in row]  # fmt: skip
+        h = recurrence(a, g, axis, not reverse)
+        gx = [sum(jnp.where(copied, i == k, q[i][k]).astype(dtype) * h[i] for i in range(count))
+              for k in range(count)]  # fmt: skip
+        return *gx, *[None] * len(offsets)
 
 
 def starts(offsets: Any, n: int) -> tuple[Any, Any]:

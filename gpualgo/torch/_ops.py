@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 import gpualgo as ga
-from gpualgo._api.derivatives import compose
+from gpualgo._api.derivatives import compose, compose_pairs
 from gpualgo.torch import _gradients as gradients
 from gpualgo.torch._operators import find
 
@@ -143,15 +143,6 @@ def fold(outs: Tensors, xs: Tensors, init: Tensors, op: str, dim: int) -> None:
         _run(ga.reduce, xs, init, op, dim, outs)
 
 
-def _linear_of_pairs(m: Any, n: Any) -> Any:
-    """Compose x -> x A + b of row vectors of two numbers: (a00, a01, a10, a11, b0, b1)."""
-    return (
-        m[0] * n[0] + m[1] * n[2], m[0] * n[1] + m[1] * n[3],
-        m[2] * n[0] + m[3] * n[2], m[2] * n[1] + m[3] * n[3],
-        m[4] * n[0] + m[5] * n[2] + n[4], m[4] * n[1] + m[5] * n[3] + n[5],
-    )  # fmt: skip
-
-
 @_define(
     "recurrence",
     "(Tensor[] a, Tensor[] b, int dim, bool reverse) -> Tensor[]",
@@ -163,7 +154,7 @@ def _linear_of_pairs(m: Any, n: Any) -> Any:
 def recurrence(outs: Tensors, a: Tensors, b: Tensors, dim: int, reverse: bool) -> None:
     """Write ``h[i] = h[i-1] a[i] + b[i]`` of row vectors of one or two numbers, from h[-1] = 0."""
     if b[0].numel():
-        op = compose if len(b) == 1 else _linear_of_pairs
+        op = compose if len(b) == 1 else compose_pairs
         written = (*map(_new, a), *outs)
         ga.inclusive_scan((*a, *b), None, op, axis=dim, reverse=reverse, out=written)
 
