@@ -75,13 +75,16 @@ def _kind(dtype: torch.dtype) -> int:
 
 
 def first_values(init: Any, xs: Sequence[Tensor], dim: int, where: str) -> list[Tensor]:
-    """Return initial values as tensors with the shape of `xs` without `dim`."""
+    """Return initial values as tensors with the shape of `xs` without `dim`.
+
+    Numbers stay on the CPU, where the call reads them without a wait for the GPU.
+    """
     if init is None:
         return []
     given = list(init) if isinstance(init, tuple) else [init]
     if len(given) != len(xs):
         raise ValueError(f"{where}: init has {len(given)} numbers, and x has {len(xs)} tensors")
-    found = []
+    has_tensors, found = any(isinstance(value, Tensor) for value in given), []
     for value, x in zip(given, xs, strict=True):
         shape = (*x.shape[:dim], *x.shape[dim + 1 :])
         first = value if isinstance(value, Tensor) else torch.as_tensor(value)
@@ -90,7 +93,7 @@ def first_values(init: Any, xs: Sequence[Tensor], dim: int, where: str) -> list[
         if first.dtype != x.dtype:
             raise TypeError(f"{where}: init has dtype {first.dtype}, x {x.dtype}; convert one")
         try:
-            found.append(first.to(x.device).expand(shape))
+            found.append((first.to(x.device) if has_tensors else first).expand(shape))
         except RuntimeError as error:
             raise ValueError(
                 f"{where}: init has shape {tuple(first.shape)}, the result of rows {tuple(shape)}"

@@ -185,7 +185,7 @@ def linear_recurrence(
     if init is not None and b.shape[dim]:
         (first,) = first_values(init, [b], dim, where)
         at = b.shape[dim] - 1 if reverse else 0
-        start = (b.select(dim, at) + a.select(dim, at) * first).unsqueeze(dim)
+        start = (b.select(dim, at) + a.select(dim, at) * first.to(b.device)).unsqueeze(dim)
         rest = b.narrow(dim, 0 if reverse else 1, b.shape[dim] - 1)
         b = torch.cat([rest, start] if reverse else [start, rest], dim)
     found: list[Tensor] = ops.recurrence([a], [b], dim, reverse)

@@ -128,7 +128,7 @@ def keep_scan(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
 def of_scan(ctx: Any, grads: Any) -> tuple[Any, ...]:
     count, dim, saved = ctx.count, ctx.dim, ctx.saved_tensors
     xs, ys = saved[:count], saved[-count:]
-    first = [x.unsqueeze(dim) for x in saved[count:-count]]
+    first = [x.to(xs[0].device).unsqueeze(dim) for x in saved[count:-count]]
     grads = _dense(grads, ys)
     n = xs[0].shape[dim]
     if not n:
@@ -177,7 +177,8 @@ def of_fold(ctx: Any, grads: Any) -> tuple[Any, ...]:
         scanned = _ops().scan(list(xs), list(init), name, dim, False, False)
     last = [torch.cat([torch.zeros_like(_part(x, dim, 1, n)), g], dim)
             for x, g in zip(xs, grads, strict=True)]  # fmt: skip
-    found, heads = _of_rows(operator, xs, scanned, last, [x.unsqueeze(dim) for x in init], dim)
+    first = [x.to(g.device).unsqueeze(dim) for x in init]
+    found, heads = _of_rows(operator, xs, scanned, last, first, dim)
     return found, [x.squeeze(dim) for x in heads], None, None
 
 

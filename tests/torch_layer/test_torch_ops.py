@@ -12,6 +12,7 @@ import pytest
 import torch
 import torch_calls as of_torch
 from support import Backend
+from torch._dynamo.testing import CompileCounterWithBackend
 
 import gpualgo as ga
 import gpualgo.torch as gt
@@ -132,7 +133,7 @@ def test_compiled(device: str, name: str) -> None:
 
 def test_lengths_share_a_graph(device: str) -> None:
     torch._dynamo.reset()
-    counter = torch._dynamo.testing.CompileCounterWithBackend("aot_eager")
+    counter = CompileCounterWithBackend("aot_eager")
     function = torch.compile(
         lambda x: gt.inclusive_scan(x, None, lambda a, b: a * b).sum() + gt.reduce(x, None, max),
         fullgraph=True, backend=counter, dynamic=True,
@@ -383,7 +384,7 @@ def test_graphs_are_of_any_length(device: str) -> None:
     """No call, and no gradient, makes a graph for one length."""
     for name in ("segments", "indices", "keys", "selection", "recurrence"):
         torch._dynamo.reset()
-        counter = torch._dynamo.testing.CompileCounterWithBackend("aot_eager")
+        counter = CompileCounterWithBackend("aot_eager")
         call = {**COMPILED, "indices": lambda x: gt.reduce_by_index(
             (x > 0.8).int(), x, 2, 1.0, operator.mul
         )}[name]  # fmt: skip
