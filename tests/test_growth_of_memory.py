@@ -48,7 +48,8 @@ def test_all_new_calls_keep_little(device: str, kind: str, tmp_path: Path) -> No
 
 
 def _check(device: str, kind: str, names: tuple[str, ...], tmp_path: Path) -> None:
-    path = os.pathsep.join(filter(None, (str(TESTS), os.environ.get("PYTHONPATH"))))
+    places = (str(TESTS), str(TESTS.parent), os.environ.get("PYTHONPATH"))
+    path = os.pathsep.join(filter(None, places))
     env = {**os.environ, "PYTHONPATH": path}
     if kind == "operators":  # which are to be compiled
         env["GPUALGO_CACHE_DIR"] = str(tmp_path)

@@ -14,7 +14,7 @@ from support import REPOSITORY
 # Lines of Python below each folder of gpualgo/ and in bench/, and of CUDA below cuda_src/.
 LINES = {
     "bench": 2_997,
-    "gpualgo": 63_582,
+    "gpualgo": 63_586,
     "gpualgo/_algorithms": 22_328,
     "gpualgo/_api": 2_281,
     "gpualgo/_arrays": 1_788,
@@ -31,7 +31,7 @@ LINES = {
     "gpualgo/jax": 1_496,
     "gpualgo/lazy": 786,
     "gpualgo/numpy": 6_571,
-    "gpualgo/torch": 1_769,
+    "gpualgo/torch": 1_773,
     "gpualgo/shards": 1_919,
     "cuda_src": 17_015,
 }
