@@ -191,12 +191,3 @@ def test_broadcasts_are_alike(backend: Backend, axis: int) -> None:
     for other in (one, one.reshape(()), one, *([9, 9] if isinstance(one, np.ndarray) else [])):
         got = ga.adjacent_difference((short, other), lambda a, b: (a[0] - b[0], a[1] + b[1]))
         same(backend, got[1], np.array([9, 18, 18, 18]))
-
-
-def test_misaligned(backend: Backend) -> None:
-    """Neither packs of x nor of the result begin at multiples of their size."""
-    x = random_array(2051, np.dtype("int8"))
-    given, out = backend.to_device(x), backend.to_device(np.zeros(2051, np.int8))
-    for first in (1, 2, 3, 8):
-        ga.adjacent_difference(given[first:], later, out=out[:-first])
-        same(backend, out[:-first], expected(x[first:]))

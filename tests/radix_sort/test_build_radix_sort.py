@@ -6,7 +6,6 @@ import itertools
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +17,6 @@ from support import sampled
 
 from gpualgo._algorithms.radix_sort import cuda_passes, tuning
 from gpualgo._algorithms.radix_sort.cuda_passes import Job, Layout
-from gpualgo._algorithms.radix_sort.digits import digits_of, flipped_bits, last_key
 from gpualgo._algorithms.radix_sort.problem import Descending
 from gpualgo._base import dtypes
 from gpualgo._cuda import build
@@ -155,86 +153,6 @@ def test_other_architectures(capability: Capability, tmp_path: Path) -> None:
         rows_spec(UINT64, 0, 2000, 1, capability),
     ]
     check_all(dict.fromkeys(specs, True), capability, tmp_path)
-
-
-# --- the digits' order, as radix_sort/keys.cuh sees it ----------------------------------------
-
-
-def ordered(keys: np.ndarray[Any, Any], descending: bool) -> list[int]:
-    """Return KeyOrder::ordered of each key; of descending floats that of the opposite sign."""
-    bits = 8 * keys.dtype.itemsize
-    raw = keys.view(f"u{keys.dtype.itemsize}").tolist()
-    if dtypes.kind(keys.dtype) != "f":
-        return raw
-    sign, top = 1 << bits - 1, (1 << bits) - 1
-    infinity = int(np.array(np.inf).astype(keys.dtype).view(f"u{keys.dtype.itemsize}"))
-    numbers = []
-    for word in raw:
-        magnitude = word & ~sign
-        if magnitude > infinity:
-            numbers.append(top)
-            continue
-        is_negative = bool(word & sign) != descending
-        signed = -magnitude if is_negative else magnitude
-        lowest = sign - 1 - infinity if keys.dtype == np.float32 else 0  # that of -inf
-        numbers.append(signed + infinity + lowest + (not is_negative or magnitude == 0))
-    return numbers
-
-
-def sorted_by_digits(
-    keys: np.ndarray[Any, Any], descending: bool, begin: int, end: int, even: bool
-) -> list[int]:
-    numbers, order = ordered(keys, descending), list(range(keys.size))
-    padding = np.array([last_key(keys.dtype, descending)], f"u{keys.dtype.itemsize}")
-    (last,) = ordered(padding.view(keys.dtype), descending)
-    digits = digits_of(keys.dtype, descending, begin, end, even)
-    assert not even or len(digits) % 2 == 0
-    for digit in digits:
-        found = [(number >> digit.shift & digit.mask) ^ digit.flip for number in numbers]
-        assert (last >> digit.shift & digit.mask) ^ digit.flip == digit.mask
-        order.sort(key=found.__getitem__)
-    return order
-
-
-def some_keys(dtype: Dtype, count: int) -> np.ndarray[Any, Any]:
-    rng = np.random.default_rng(5)
-    if dtype == np.bool_:
-        return rng.integers(0, 2, count).astype(bool)
-    keys = np.frombuffer(rng.bytes(count * dtype.itemsize), dtype).copy()
-    if dtypes.kind(dtype) == "f":
-        special = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, -np.nan, 1, -1]).astype(dtype)
-        keys[::2] = rng.choice(special, keys[::2].size)
-    return keys
-
-
-@pytest.mark.parametrize("dtype", KEYS, ids=str)
-@pytest.mark.parametrize("descending", [False, True])
-def test_digits_sort_keys(dtype: Dtype, descending: bool) -> None:
-    keys = some_keys(dtype, 500)
-    values = keys.astype(np.float64) if dtypes.kind(dtype) == "f" else keys
-    if dtype == np.bool_:
-        values = keys.astype(np.uint8)
-    is_nan = values != values
-    ranks = np.unique(np.where(is_nan, 0, values), return_inverse=True)[1]
-    ranks = np.where(is_nan, len(keys), -ranks if descending else ranks)
-    expected = np.argsort(ranks, kind="stable").tolist()
-    for even in (False, True):
-        assert sorted_by_digits(keys, descending, 0, 8 * dtype.itemsize, even) == expected
-    flipped = flipped_bits(dtype, descending)  # by which rows of few keys are put in order
-    codes = [number ^ flipped for number in ordered(keys, descending)]
-    assert sorted(range(len(keys)), key=codes.__getitem__) == expected
-
-
-@given(st.integers(0, 63), st.integers(1, 64), st.booleans(), st.booleans())
-def test_digits_of_a_range_of_bits(begin: int, count: int, descending: bool, even: bool) -> None:
-    end = min(64, begin + count)
-    keys = some_keys(np.dtype(np.int64), 50)
-    parts = (keys.view(np.uint64) ^ np.uint64(1 << 63)) >> np.uint64(begin)
-    parts &= np.uint64((1 << end - begin) - 1)
-    if descending:
-        parts = np.uint64((1 << 64) - 1) - parts
-    expected = np.argsort(parts, kind="stable").tolist()
-    assert sorted_by_digits(keys, descending, begin, end, even) == expected
 
 
 # --- how work is cut, and what it needs --------------------------------------------------------

@@ -88,17 +88,6 @@ def test_every_dtype_in_rows(
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize(
-    ("shape", "axis"),
-    [((60, 130), 0), ((60, 130), 1), ((9, 65, 31), 1), ((3, 7000), 1), ((8, 500), None)],
-    ids=str,
-)
-def test_layouts(backend: Backend, layout: str, shape: tuple[int, ...], axis: Axis) -> None:
-    keys = random_array(shape, FLOAT32)
-    check_rows(backend, backend.arrange(layout, keys), keys, axis)
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
 def test_long_strided_rows(backend: Backend, layout: str) -> None:
     keys = random_array((2, 140_000), FLOAT32)
     check_rows(backend, backend.arrange(layout, keys), keys, 1)

@@ -132,15 +132,6 @@ def test_rounding_of_a_long_sum(backend: Backend, dtype: np.dtype[Any]) -> None:
         assert abs(result - exact) <= bound
 
 
-def test_the_documented_example(backend: Backend) -> None:
-    data = np.random.rand(1024 * 1024).astype(np.float32)  # noqa: NPY002
-    total = ga.reduce(data, 0.0, lambda a, b: a + b)
-    assert type(total) is np.float32
-    assert total == pytest.approx(
-        data.sum(dtype=np.float64), rel=1e-4
-    )  # as the test above, n = 2^20
-
-
 def test_init_comes_first(backend: Backend) -> None:
     x, init = affine(1000), int(affine(1, seed=9)[0])
     device = backend.to_device(x)

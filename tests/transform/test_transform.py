@@ -10,7 +10,6 @@ import pytest
 from support import (
     BFLOAT16,
     DTYPES,
-    LAYOUTS,
     Backend,
     a_few,
     affine,
@@ -35,17 +34,6 @@ def _with_specials(dtype: np.dtype[Any], n: int = 1000, seed: int = 0) -> np.nda
 def test_unary_of_every_dtype(backend: Backend, dtype: np.dtype[Any]) -> None:
     x = _with_specials(dtype)
     assert_same(backend.to_host(ga.transform(lambda a: a, backend.to_device(x))), x)
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize(
-    "shape", [(1,), (70_001,), (257, 3), (3, 4097), (7, 5, 33), (2, 3, 4, 5, 6)]
-)
-def test_layouts(backend: Backend, layout: str, shape: tuple[int, ...]) -> None:
-    x, y = affine(shape), affine(shape, seed=1)
-    for left, right in ((layout, layout), (layout, "contiguous"), ("reversed", layout)):
-        result = ga.transform(compose, backend.arrange(left, x), backend.arrange(right, y))
-        assert_same(backend.to_host(result), compose(x, y))
 
 
 @pytest.mark.parametrize(
@@ -129,14 +117,6 @@ def test_out_names_the_dtype(backend: Backend, guarded: Any) -> None:
     half = guarded((40, 50), "float16", "step")
     ga.transform(lambda a: a + a, backend.to_device(x), out=half, dtype="float16")
     assert_same(backend.to_host(half), (x + x).astype("float16"))
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_in_place(backend: Backend, layout: str) -> None:
-    x, y = affine((65, 33)), affine((33,), seed=1)
-    device = backend.arrange(layout, x)
-    assert ga.transform(compose, device, backend.to_device(y), out=device) is device
-    assert_same(backend.to_host(device), compose(x, y))
 
 
 def test_reads_the_same_array_twice(backend: Backend) -> None:
