@@ -12,7 +12,7 @@ import pytest
 import sass
 from hypothesis import given
 from hypothesis import strategies as st
-from sass import Capability, Dtype, needs_cuobjdump
+from sass import MAIN, Capability, Dtype, needs_cuobjdump
 from support import sampled
 
 from gpualgo._algorithms.radix_sort import cuda_passes, tuning
@@ -21,10 +21,7 @@ from gpualgo._algorithms.radix_sort.problem import Descending
 from gpualgo._base import dtypes
 from gpualgo._cuda import build
 
-MAIN: Capability = (9, 0)  # every kind of kernel is compiled for this architecture
-OTHERS: list[Capability] = [(7, 5), (8, 0), (8, 6), (10, 0), (12, 0)]
 MANY = 1 << 28
-SHARED_LIMITS = {(7, 5): 64 << 10, (8, 0): 163 << 10, (8, 6): 99 << 10, (12, 0): 99 << 10}
 KEYS = [
     sass.dtype_of(name)
     for name in ("bool", "int8", "uint16", "int32", "uint32", "int64", "uint64",
@@ -37,15 +34,13 @@ FLOAT32, UINT32, UINT64 = (np.dtype(name) for name in ("float32", "uint32", "uin
 pytestmark = pytest.mark.usefixtures("own_cache")
 
 
-def limit_of(capability: Capability) -> int:
-    return SHARED_LIMITS.get(capability, 227 << 10)
-
-
 def pass_spec(
     dtype: Dtype, value_bytes: int, result_bytes: int, capability: Capability,
     num_keys: int = MANY, has_rows: bool = False, descending: Descending = False,
 ) -> build.Spec:  # fmt: skip
-    cut = tuning.pass_policy(num_keys, dtype.itemsize, value_bytes, 4, limit_of(capability))
+    cut = tuning.pass_policy(
+        num_keys, dtype.itemsize, value_bytes, 4, sass.shared_bytes(capability)
+    )
     overlaps = capability >= (9, 0)
     return tuning.pass_spec(
         dtype, descending, value_bytes, result_bytes, 4, cut, has_rows, overlaps
@@ -57,7 +52,7 @@ def rows_spec(
     descending: Descending = False,
 ) -> build.Spec:  # fmt: skip
     cut = tuning.row_policy(
-        num_rows, row_items, dtype.itemsize, value_bytes, 132, limit_of(capability)
+        num_rows, row_items, dtype.itemsize, value_bytes, 132, sass.shared_bytes(capability)
     )
     assert cut is not None
     return tuning.rows_spec(dtype, descending, value_bytes, cut)
@@ -86,7 +81,7 @@ def test_passes_hold_all_in_registers(
     dtype: Dtype, values: int, results: int, tmp_path: Path
 ) -> None:
     (code,) = check_all({pass_spec(dtype, values, results, MAIN): False}, MAIN, tmp_path)
-    cut = tuning.pass_policy(MANY, dtype.itemsize, values, 4, limit_of(MAIN))
+    cut = tuning.pass_policy(MANY, dtype.itemsize, values, 4, sass.shared_bytes(MAIN))
     # Eight votes find the lanes with the same digit; a few more keep warps together.
     assert 8 * cut.items <= code.count("VOTE") <= 8 * cut.items + 8
     assert code.count("ATOMS") == cut.items
@@ -96,7 +91,7 @@ def test_passes_hold_all_in_registers(
 @pytest.mark.parametrize("num_passes", [1, 4, 8])
 def test_histogram_reads_wide_and_counts_without_waiting(num_passes: int, tmp_path: Path) -> None:
     cuts = [
-        tuning.histogram_policy(num_bytes, num_passes, limit_of(MAIN))
+        tuning.histogram_policy(num_bytes, num_passes, sass.shared_bytes(MAIN))
         for num_bytes in (1 << 16, 1 << 30)
     ]
     specs = [tuning.histogram_spec(UINT64, False, num_passes, 4, cut, True) for cut in cuts]
@@ -142,9 +137,9 @@ def test_every_value_has_its_kernels(value_bytes: int, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @needs_cuobjdump
-@pytest.mark.parametrize("capability", sampled(OTHERS, [(7, 5)]), ids=build.arch_of)
+@pytest.mark.parametrize("capability", sampled(sass.OTHERS, [(7, 5)]), ids=build.arch_of)
 def test_other_architectures(capability: Capability, tmp_path: Path) -> None:
-    cut = tuning.histogram_policy(1 << 30, 4, limit_of(capability))
+    cut = tuning.histogram_policy(1 << 30, 4, sass.shared_bytes(capability))
     specs = [
         tuning.histogram_spec(FLOAT32, False, 4, 4, cut, capability >= (9, 0)),
         pass_spec(FLOAT32, 0, 0, capability),

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import sass
-from sass import Capability, needs_cuobjdump
+from sass import MAIN, Capability, needs_cuobjdump
 from support import sampled
-from test_build_radix_sort import MAIN, check_all, limit_of, pass_spec, rows_spec
+from test_build_radix_sort import check_all, pass_spec, rows_spec
 
 from gpualgo._algorithms.radix_sort import cuda_passes, problem, tuning
 from gpualgo._base import records
@@ -31,7 +31,7 @@ def word_of(*names: str, ways: tuple[bool, ...] | None = None) -> problem.Group:
 def test_kernels_of_words_with_floats(capability: Capability, tmp_path: Path) -> None:
     word, ways = word_of("float32", "int8", "float16").dtype, (False, True, True)
     small, falls = word_of("float16", "uint8").dtype, (True, False)
-    cut = tuning.histogram_policy(1 << 30, 8, limit_of(capability))
+    cut = tuning.histogram_policy(1 << 30, 8, sass.shared_bytes(capability))
     specs = [
         tuning.histogram_spec(word, ways, 8, 4, cut, capability >= (9, 0)),
         pass_spec(word, 0, 0, capability, descending=(False,) * 3),
@@ -68,7 +68,7 @@ def test_words_of_integers_are_sorted_as_integers() -> None:
     """They take no kernels of their own."""
     word = word_of("int8", "uint16", "bool").dtype
     plain = np.dtype("uint32")
-    cut = tuning.pass_policy(1 << 20, 4, 4, 4, limit_of(MAIN))
+    cut = tuning.pass_policy(1 << 20, 4, 4, 4, sass.shared_bytes(MAIN))
     ours, others = (
         tuning.pass_spec(dtype, ways, 4, 4, 4, cut, False, True)
         for dtype, ways in ((word, (False, True, True)), (plain, False))

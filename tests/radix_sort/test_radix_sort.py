@@ -1,7 +1,4 @@
-"""radix_sort of one row: order, stability, values, bits, outputs. Axes: test_radix_sort_axis.py.
-
-One file of more than 300 lines, as other tests of sorts take its references.
-"""
+"""Sorts of one row: order, stability, values, places, bits. Axes: test_radix_sort_axis.py."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""select and stable_partition against NumPy's indexing with a mask.
-
-One file of more than 300 lines: each test is of one promise of the same two functions.
-"""
+"""select and stable_partition against NumPy's indexing with a mask."""
 
 from __future__ import annotations
 
