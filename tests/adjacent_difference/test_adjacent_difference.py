@@ -19,7 +19,6 @@ from support import (
 )
 
 import gpualgo as ga
-from gpualgo import lazy
 
 TILE = 256 * 4  # float32, which a block takes in packs of four
 SIZES = [0, 1, 2, 31, 32, 33, TILE - 1, TILE, TILE + 1, scaled(300_007, emulated=5_003)]
@@ -158,14 +157,6 @@ def test_structured(backend: Backend) -> None:
     got = ga.adjacent_difference(x, lambda p, q: (p.a - q.a, q.b))
     np.testing.assert_array_equal(got["a"], np.diff(x["a"], prepend=0))
     np.testing.assert_array_equal(got["b"][1:], x["b"][:-1])
-
-
-def test_position_beside_an_array(backend: Backend) -> None:
-    x = random_array(1030, np.dtype("int64"))
-    given = (backend.to_device(x), lazy.arange(1030))
-    got = ga.adjacent_difference(given, lambda a, b: (a[0] - b[0], a[1] * 10 - b[1]))
-    same(backend, got[0], expected(x, op=np.subtract))
-    same(backend, got[1], expected(np.arange(1030), op=lambda a, b: a * 10 - b))
 
 
 def test_op_is_not_asked_of_the_first(backend: Backend) -> None:

@@ -75,6 +75,20 @@ def test_outputs_too_short(backend: Backend, consecutive: bool) -> None:
             keys, x, consecutive=consecutive, out=out)  # fmt: skip
 
 
+@both
+def test_overlaps(backend: Backend, consecutive: bool) -> None:
+    keys, x = backend.to_device(KEYS), backend.to_device(X)
+    f = ga.reduce_by_key
+    refused(ValueError, "out", f, keys, x, consecutive=consecutive, out=(keys, x.copy()))
+    refused(ValueError, "out", f, keys, x, consecutive=consecutive, out=(keys.copy(), x))
+    f = ga.inclusive_scan_by_key
+    other = backend.to_device(np.zeros(4, np.float32))
+    other[:3] = x
+    refused(ValueError, "out", f, keys, other[:3], consecutive=consecutive, out=other[1:])
+    if not consecutive:
+        refused(ValueError, "out", f, keys, x, out=x)
+
+
 def test_too_many_numbers() -> None:
     keys, x = (KEYS,) * 5, (X,) * 4
     message = "a key and an element of x have 9 numbers together"

@@ -144,13 +144,3 @@ def test_bits_do_not_depend_on_the_grid(cuda: Backend, monkeypatch: pytest.Monke
             assert bits(arrays) == want
         for problems in function_problems:
             problems.clear()
-
-
-def test_positions_that_come_again(backend: Backend) -> None:
-    keys = in_runs(999, 5)
-    heads = np.flatnonzero(np.append([True], keys[1:] != keys[:-1]))
-    for _ in range(3):
-        got = ga.reduce_by_key(
-            backend.to_device(keys), lazy.arange(999), None, lambda a, b: a, consecutive=True
-        )
-        same_bits(backend, got.aggregates, heads)

@@ -161,6 +161,21 @@ def test_numbers_and_arrays_that_an_operator_captures() -> None:
     np.testing.assert_array_equal(looked_up(table), table[places])
 
 
+def test_init_is_each_calls_own() -> None:
+    ints = np.arange(5)
+    for init in (0, 10, -3, 10, np.int64(4), np.array(6), np.array([7])):
+        assert ga.reduce(ints, init, _add) == 10 + int(np.asarray(init).reshape(()))
+    changing = np.array(1)
+    for value in (1, 2, 3):
+        changing[...] = value
+        assert ga.reduce(ints, changing, _add) == 10 + value
+    with pytest.raises(TypeError, match=r"init 0\.5 does not fit"):
+        ga.reduce(ints, 0.5, _add)
+    with pytest.raises(ValueError, match="out of range"):
+        ga.reduce(ints, 1 << 70, _add)
+    assert ga.reduce(ints, 0, _add) == 10
+
+
 def test_init_of_a_call_in_between(monkeypatch: pytest.MonkeyPatch) -> None:
     """Another thread's call with its own start value may come wherever the lock is let go of."""
     x, op = np.arange(10.0), _add
@@ -177,6 +192,25 @@ def test_init_of_a_call_in_between(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(launch, "empty", empty)
     assert ga.reduce(x, 1.0, op) == 46
     assert others == [None, 1045]
+
+
+def test_arrays_of_other_classes_keep_their_way() -> None:
+    class Own(np.ndarray[Any, Any]):
+        pass
+
+    for x in (X, X.view(Own), memoryview_array(X), X):
+        assert ga.reduce(x, None, max) == X.max()
+    with pytest.raises(TypeError, match="masked"):
+        ga.reduce(np.ma.masked_array(X), None, max)
+
+
+def memoryview_array(x: np.ndarray[Any, Any]) -> Any:
+    """Return an object that NumPy takes for an array, and is none."""
+
+    class Holder:
+        __array_interface__ = x.__array_interface__
+
+    return Holder()
 
 
 def test_operators_that_are_equal_but_for_identity() -> None:

@@ -10,7 +10,6 @@ import pytest
 from support import DTYPES, Backend, random_array, sampled, scaled
 
 import gpualgo as ga
-from gpualgo import lazy
 from gpualgo._algorithms.select import cpu as select_cpu
 from gpualgo._cpu.kernels import status_function
 
@@ -82,16 +81,6 @@ def test_dtypes(backend: Backend, dtype: np.dtype[Any]) -> None:
     same(backend, ga.count(given, backend.to_device(keep)), keep.sum())
     same(backend, ga.find(given, lambda a: a == a), 0)
     same(backend, ga.count(given, lambda a: a == a), 5003)
-
-
-def test_tuples_and_lazy_inputs(backend: Backend) -> None:
-    x, y = (random_array(5003, np.dtype("int32"), seed) for seed in (1, 2))
-    pair, want = (backend.to_device(x), backend.to_device(y)), (x > y) & (y > 2**30)
-    same(backend, ga.count(pair, lambda p: p[0] > p[1] and p[1] > 2**30), want.sum())
-    same(backend, ga.find(pair, lambda p: p[0] > p[1] and p[1] > 2**30), want.argmax())
-    doubled = lazy.asarray(pair[0]) // 2
-    same(backend, ga.count(doubled, lambda a: a > 100), (x // 2 > 100).sum())
-    same(backend, ga.find(pair[0], doubled > 2**29), (x // 2 > 2**29).argmax())
 
 
 @pytest.mark.parametrize("function", [ga.find, ga.count])

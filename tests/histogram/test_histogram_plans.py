@@ -108,7 +108,7 @@ def test_a_table_goes_though_its_plan_fails(gpu: Gpu, monkeypatch: pytest.Monkey
         raise RuntimeError("no kernel")
 
     monkeypatch.setattr(templates, "Launch", fail)
-    problem, view = problem_for((100,), Edges(np.geomspace(1, 100, 50)))
+    problem, view = problem_for((100,), Edges(np.geomspace(1, 100, 50)), (-4,))
     with pytest.raises(RuntimeError, match="no kernel"):
         plan_of(problem, view, target_of(problem))
     del problem

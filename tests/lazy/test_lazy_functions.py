@@ -58,6 +58,39 @@ def test_reductions_scans_and_sorts(call: tuple[str, str]) -> None:
             assert_close(fn(made, axis=axis, **more), fn(x, axis=axis, **more), dtype)
 
 
+@pytest.mark.parametrize("name", ["sum", "mean", "var", "std", "min", "any"])
+def test_options(name: str) -> None:
+    fn, x = getattr(np, name), random_array((4, 5, 6), np.dtype("float32"))
+    made = ga.lazy.asarray(x)
+    for axis in a_few((None, 1, (0, 2), (-1, 0), ()), 2):
+        for keepdims in (False, True):
+            if axis == () and name in ("var", "std"):
+                continue
+            got, want = fn(made, axis=axis, keepdims=keepdims), fn(x, axis=axis, keepdims=keepdims)
+            assert_close(got, want, np.dtype("float16"))
+    out = np.empty((4, 6), bool if name == "any" else np.float32)
+    assert fn(made, axis=1, out=out) is out
+    assert_close(out, fn(x, axis=1), np.dtype("float16"))
+    assert fn(made, where=True) == fn(made)
+    if name not in ("min", "any"):
+        assert_close(fn(made, where=x > 0), fn(x, where=x > 0), np.dtype("float16"))
+    assert_close(getattr(made, name)(axis=0), fn(x, axis=0), np.dtype("float16"))
+
+
+def test_variance_where_two_sums_would_cancel() -> None:
+    x = 1e9 + np.arange(1000) % 3
+    made = ga.lazy.asarray(x)
+    np.testing.assert_allclose(np.var(made), np.var(x), rtol=1e-9)
+    np.testing.assert_allclose(np.var(made, ddof=1), np.var(x, ddof=1), rtol=1e-9)
+    np.testing.assert_allclose(np.std(made, correction=2), np.std(x, ddof=2), rtol=1e-9)
+    z = x + 1j * x[::-1]
+    got = np.var(ga.lazy.asarray(z))
+    assert got.dtype == np.float64
+    np.testing.assert_allclose(got, np.var(z), rtol=1e-9)
+    single = np.var(ga.lazy.asarray(z.astype(np.complex64)))
+    assert single.dtype == np.float32
+
+
 def test_one_reduction(backend: Backend, monkeypatch: Any) -> None:
     """Of one lazy array, and nothing else is called."""
     calls: list[Any] = []
@@ -83,6 +116,25 @@ def test_one_reduction(backend: Backend, monkeypatch: Any) -> None:
 
 
 # --- elementwise, and of the same elements ----------------------------------------------------
+
+
+SAME_SHAPE: dict[str, Any] = {
+    "clip": lambda x: np.clip(x, 1, 2), "clip above": lambda x: x.clip(None, 1),
+    "clip by an array": lambda x: np.clip(x, np.ones(30, x.dtype), None), "round": np.round,
+    "round to tenths": lambda x: x.round(1), "where": lambda x: np.where(x > 1, x, 0),
+    "nan_to_num": lambda x: np.nan_to_num(x, nan=7.0, posinf=8.0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SAME_SHAPE)
+@pytest.mark.parametrize("dtype", ["float16", "float32", "int32"])
+def test_elements_of_the_same_shape(name: str, dtype: str) -> None:
+    x = sample(np.dtype(dtype))
+    if dtype != "int32":
+        x[:2, 0] = np.nan, np.inf
+    got = SAME_SHAPE[name](ga.lazy.asarray(x))
+    assert type(got) is ga.lazy.LazyArray
+    assert_same(ga.copy(got), SAME_SHAPE[name](x))
 
 
 TURNS: list[tuple[Any, tuple[Any, ...]]] = [
@@ -126,7 +178,17 @@ def test_products(name: str, dtype: np.dtype[Any]) -> None:
         assert_close(fn(a, b), fn(x, y), dtype)
 
 
+def test_count_nonzero() -> None:
+    x = random_array((9, 8), np.dtype("int8")) % 3
+    made = ga.lazy.asarray(x)
+    assert np.count_nonzero(made) == np.count_nonzero(x)
+    assert_same(np.count_nonzero(made, axis=0), np.count_nonzero(x, axis=0))
+    got = np.count_nonzero(made, axis=1, keepdims=True)
+    assert_same(got, np.count_nonzero(x, axis=1, keepdims=True))
+
+
 REFUSED: list[tuple[Any, str]] = [
+    (lambda x: np.where(x), r"np\.where: pass x and y"),
     (lambda x: np.kron(x, x), r"np\.kron: .*materialize it with gpualgo\.copy\(x\) or np\.asarray"),
     (lambda x: np.linalg.norm(x), r"np\.linalg\.norm: .*materialize it"),
     (lambda x: np.fft.fft(x), r"np\.fft\.fft: .*materialize it"),

@@ -12,7 +12,7 @@ from support import DTYPES
 
 import gpualgo as ga
 from gpualgo._algorithms.reduce import tuning
-from gpualgo._algorithms.reduce.tuning import Small
+from gpualgo._algorithms.reduce.tuning import Small, SmallTiling
 from gpualgo._base import records
 
 dtypes = st.sampled_from(DTYPES)
@@ -50,6 +50,21 @@ def test_cut_of_records(num_items: int, fields: list[np.dtype[Any]]) -> None:
 
 
 POSITIONS = records.Computed((records.POSITION,), np.dtype(np.int64))
+
+
+def _of_positions(num_blocks: int) -> SmallTiling | None:
+    """Return the cut of as many positions as fill so many blocks of the first row's shape."""
+    first = next(iter(tuning.SMALL_POLICIES.values()))
+    tile = first.block_threads * first.loads * tuning.row_items(POSITIONS)
+    return tuning.small_tiling(num_blocks * tile, POSITIONS)
+
+
+def test_positions_come_to_many_blocks() -> None:
+    for num_blocks in (1, 2, 100, tuning.SMALL_MOST_BLOCKS):
+        cut = _of_positions(num_blocks)
+        assert cut is not None
+        assert cut.num_blocks == num_blocks
+    assert _of_positions(tuning.SMALL_MOST_BLOCKS + 1) is None
 
 
 @pytest.mark.parametrize("n", [4113, 12_300])

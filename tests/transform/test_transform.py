@@ -10,6 +10,7 @@ import pytest
 from support import (
     BFLOAT16,
     DTYPES,
+    LAYOUTS,
     Backend,
     a_few,
     affine,
@@ -117,6 +118,14 @@ def test_out_names_the_dtype(backend: Backend, guarded: Any) -> None:
     half = guarded((40, 50), "float16", "step")
     ga.transform(lambda a: a + a, backend.to_device(x), out=half, dtype="float16")
     assert_same(backend.to_host(half), (x + x).astype("float16"))
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_in_place(backend: Backend, layout: str) -> None:
+    x, y = affine((65, 33)), affine((33,), seed=1)
+    device = backend.arrange(layout, x)
+    assert ga.transform(compose, device, backend.to_device(y), out=device) is device
+    assert_same(backend.to_host(device), compose(x, y))
 
 
 def test_reads_the_same_array_twice(backend: Backend) -> None:

@@ -145,6 +145,15 @@ def test_what_is_not_taken() -> None:
             gnp.unique(bad)
 
 
+@pytest.mark.few
+def test_few_elements_are_numpys() -> None:
+    values, counts = gnp.unique([3, 1, 3], return_counts=True, sorted=False)
+    assert values.tolist() == [1, 3]
+    assert counts.tolist() == [1, 2]
+    assert gnp.unique_all([2, 2]).counts.tolist() == [2]
+    assert gnp.unique_values([3, 1, 2]).tolist() == [1, 2, 3]
+
+
 def _at_odd_addresses(x: Any) -> Any:
     found = np.empty(x.nbytes + 1, np.uint8)[1:].view(x.dtype).reshape(x.shape)
     found[...] = x
