@@ -1,4 +1,4 @@
-"""The same input gives the same bits: on every run, on any number of cores, from many threads."""
+"""The same input gives the same bits: on every run, on any number of cores, however aligned."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random shapes, strides, axes, dtypes and operators, against NumPy."""
+"""Reductions of random shapes, strides, axes, dtypes and operators, against NumPy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls by key that come again, that capture, that are recorded, and of tuples of all kinds."""
+"""Calls by key that capture, that are recorded, and of tuples of all kinds."""
 
 from __future__ import annotations
 

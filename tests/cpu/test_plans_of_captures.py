@@ -1,4 +1,4 @@
-"""Plans on the CPU of operators that capture arrays: cached, without keeping the arrays alive."""
+"""Plans on the CPU of operators that capture arrays: cached, and right at new distances."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""histogram over axes, in every memory layout, into out and in every counter dtype."""
+"""histogram over axes: rows of every shape, dtypes, many bins, counters, random layouts."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""histogram with weights: axes, layouts, tables, rows; threads do not matter."""
+"""histogram with weights: tables, rows, what is converted; threads do not matter."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 from sums_of_weights import assert_sums, some_weights, weighted
-from support import Backend, assert_same, random_array, run_python, scaled
+from support import Backend, random_array, run_python, scaled
 
 import gpualgo as ga
 
@@ -74,12 +74,3 @@ def test_many_bins_of_few_samples() -> None:
     want = np.zeros((side, side))
     np.add.at(want, places, weights)
     np.testing.assert_allclose(got, want, rtol=1e-12)
-
-
-def test_namedtuples_and_structured_arrays() -> None:
-    fields = np.zeros(99, [("a", "f4"), ("b", "i2"), ("w", "f4")])
-    rng = np.random.default_rng(0)
-    fields["a"], fields["b"], fields["w"] = rng.random(99), rng.integers(0, 4, 99), rng.random(99)
-    want = ga.histogram((fields["a"], fields["b"]), (3, 4), ((0, 1), (0, 4)), weights=fields["w"])
-    got = ga.histogram(fields[["a", "b"]], (3, 4), ((0, 1), (0, 4)), weights=fields["w"])
-    assert_same(got, want)

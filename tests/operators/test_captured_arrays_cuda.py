@@ -1,4 +1,4 @@
-"""Arrays that operators capture, on GPUs: values, swaps, streams and lifetimes."""
+"""Arrays that operators capture, on GPUs: swaps, streams, libraries and lifetimes."""
 
 from __future__ import annotations
 

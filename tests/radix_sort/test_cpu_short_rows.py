@@ -1,4 +1,4 @@
-"""Short rows, which NumPy sorts on the CPU: later calls give the results and errors of a first."""
+"""Short rows, which NumPy sorts on the CPU: orders, devices, keys that others write, dtypes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sorts of elements of several numbers: the kinds of tuples, outputs, in place, plans, graphs."""
+"""Sorts of elements of several numbers: the kinds of tuples, outputs, in place, plans."""
 
 from __future__ import annotations
 

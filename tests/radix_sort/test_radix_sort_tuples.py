@@ -98,20 +98,6 @@ def test_zeros_and_nans_are_equal_and_keep_their_bits(backend: Backend, descendi
         check(backend, (second, first), (np.arange(98),), descending=descending)
 
 
-def test_agrees_with_lexsort(backend: Backend) -> None:
-    rng = np.random.default_rng(3)
-    a, b, c = (rng.integers(-3, 3, 999) for _ in range(3))
-    keys = tuple(map(backend.to_device, (a, b, c)))
-    assert_bits(backend.to_host(ga.argsort(keys)), np.lexsort((c, b, a)))
-
-
-def test_complex_numbers_by_their_parts(backend: Backend) -> None:
-    z = np.array([1 + 2j, 0 + 3j, 1 + 1j, 0 - 1j])
-    x = backend.to_device(z)
-    order = backend.to_host(ga.argsort((x.real, x.imag)))
-    assert_bits(z[order], np.sort(z))
-
-
 # --- values -------------------------------------------------------------------------------------
 
 VALUES: dict[str, tuple[Any, ...]] = {

@@ -200,12 +200,6 @@ def test_empty_and_identities(backend: Backend) -> None:
             ga.reduce(empty, None, op)
 
 
-def test_one_element_needs_no_operator(backend: Backend) -> None:
-    one = backend.to_device(np.array([[-0.0]], np.float32))
-    assert_same(backend.to_host(ga.reduce(one)), np.float32(-0.0))
-    assert_same(backend.to_host(ga.reduce(one.reshape(()))), np.float32(-0.0))
-
-
 def test_what_comes_back(backend: Backend) -> None:
     x = np.ones((3, 4), np.float32)
     assert type(ga.reduce(x)) is np.float32

@@ -1,4 +1,4 @@
-"""transform: values against NumPy for every dtype and layout, broadcasting, out."""
+"""transform: values against NumPy for every dtype and size, broadcasting, out."""
 
 from __future__ import annotations
 
