@@ -56,7 +56,14 @@ def needs_cuobjdump(test: Any) -> Any:
     return needs_compilers(missing(test))
 
 
-OTHERS: list[Capability] = [(7, 5), (8, 0), (10, 0), (12, 0)]  # architectures beside the main one
+MAIN: Capability = (9, 0)  # every kind of kernel is compiled for this architecture
+OTHERS: list[Capability] = [(7, 5), (8, 0), (8, 6), (10, 0), (12, 0)]  # some for these
+_SHARED_BYTES = {(7, 5): 64 << 10, (8, 0): 163 << 10, (8, 6): 99 << 10, (12, 0): 99 << 10}
+
+
+def shared_bytes(capability: Capability) -> int:
+    """Return how many bytes of shared memory a block may have."""
+    return _SHARED_BYTES.get(capability, 227 << 10)
 
 
 def dtype_of(name: str) -> Dtype:
@@ -142,6 +149,18 @@ def read_all(specs: Sequence[build.Spec], capability: Capability, folder: Path) 
         for start, end in itertools.pairwise(ends)
     ]
     return [Sass(tuple(kernel), stack) for kernel, stack in zip(kernels, stacks, strict=True)]
+
+
+def held(
+    specs: Sequence[build.Spec], capability: Capability, folder: Path, spilled: int = 0
+) -> list[Sass]:
+    """Build specs for an architecture: nothing is called, and so many bytes at most are spilled."""
+    codes = read_all(specs, capability, folder)
+    for spec, code in zip(specs, codes, strict=True):
+        where = f"{build.arch_of(capability)} {spec.expression}"
+        assert not code.calls(), f"{where}: calls"
+        assert code.local_bytes <= spilled, f"{where}: {code.local_bytes} bytes of local memory"
+    return codes
 
 
 def _output(name: str, *arguments: str | Path) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import sass
-from sass import Capability, needs_cuobjdump
+from sass import MAIN, Capability, needs_cuobjdump
 from support import sampled
 
 from gpualgo._algorithms.extremes.problem import ArgMaximum
@@ -18,7 +18,6 @@ from gpualgo._algorithms.reduce import tuning
 from gpualgo._base import dtypes, records
 from gpualgo._operators.operator import Operator, builtin
 
-MAIN: Capability = (9, 0)  # every dtype is compiled for this architecture, some for the others
 FLOAT32 = np.dtype("float32")
 ADD, MULTIPLY = Operator(operator.add), Operator(operator.mul)
 RECOGNISED = {"b": Operator(np.logical_or), "u": ADD, "i": ADD, "f": Operator(max), "c": MULTIPLY}

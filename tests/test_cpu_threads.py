@@ -217,17 +217,6 @@ def test_a_forked_child_has_its_own_threads(monkeypatch: pytest.MonkeyPatch) -> 
     assert ended[1] == 0
 
 
-def test_calls_from_many_threads() -> None:
-    rows = np.random.default_rng(2).integers(0, 100, (16, 100_000))
-
-    def total(row: Any) -> int:
-        with ga.default_device("cpu"):
-            return int(ga.reduce(row, 0, lambda a, b: a + b))
-
-    with ThreadPoolExecutor(8) as pool:
-        assert list(pool.map(total, rows)) == rows.sum(axis=1).tolist()
-
-
 def test_one_build_per_key(monkeypatch: pytest.MonkeyPatch) -> None:
     builds: list[int] = []
     monkeypatch.setattr(kernels, "_load", lambda _key, write, _applied: write())

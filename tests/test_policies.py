@@ -81,13 +81,6 @@ def test_merge_keeps_addresses(dims: Dims) -> None:
     assert all(extent != 1 for extent, _ in merged)
 
 
-def test_merge_joins_what_is_contiguous() -> None:
-    assert strides.merge([(2, (60, 24)), (3, (20, 8)), (1, (7, 7)), (5, (4, 0))]) == [
-        (6, (20, 8)),
-        (5, (4, 0)),
-    ]
-
-
 def test_too_many_dimensions_are_refused() -> None:
     fit: Dims = [(2, (3**i,)) for i in range(strides.MAX_DIMS)]
     kernel = Parameters(
@@ -163,13 +156,6 @@ def test_cut_columns_covers_everything(
     assert num_columns <= cut.num_column_tiles * cut.columns
     assert (cut.num_blocks - 1) * cut.rows_per_block < num_rows
     assert num_rows <= cut.num_blocks * cut.rows_per_block
-
-
-def test_narrow_columns_have_more_blocks_under_way() -> None:
-    three = rows.tile_columns(1, 1 << 26, 3, 1, 1, 4, 4)
-    four = rows.tile_columns(1, 1 << 26, 4, 4, 4, 4, 4)
-    assert (three.num_blocks, four.num_blocks) == (rows.TARGET_BLOCKS, rows.COLUMN_BLOCKS)
-    assert rows.tile_columns(1, 1 << 26, 4, 4, 1, 4, 4).num_blocks == four.num_blocks
 
 
 def test_cuts_do_not_ask_the_gpu(monkeypatch: pytest.MonkeyPatch) -> None:

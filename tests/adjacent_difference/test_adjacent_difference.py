@@ -19,7 +19,6 @@ from support import (
 )
 
 import gpualgo as ga
-from gpualgo import lazy
 
 TILE = 256 * 4  # float32, which a block takes in packs of four
 SIZES = [0, 1, 2, 31, 32, 33, TILE - 1, TILE, TILE + 1, scaled(300_007, emulated=5_003)]
@@ -160,14 +159,6 @@ def test_structured(backend: Backend) -> None:
     np.testing.assert_array_equal(got["b"][1:], x["b"][:-1])
 
 
-def test_position_beside_an_array(backend: Backend) -> None:
-    x = random_array(1030, np.dtype("int64"))
-    given = (backend.to_device(x), lazy.arange(1030))
-    got = ga.adjacent_difference(given, lambda a, b: (a[0] - b[0], a[1] * 10 - b[1]))
-    same(backend, got[0], expected(x, op=np.subtract))
-    same(backend, got[1], expected(np.arange(1030), op=lambda a, b: a * 10 - b))
-
-
 def test_op_is_not_asked_of_the_first(backend: Backend) -> None:
     """What it would read there is out of range."""
     table = backend.to_device(np.arange(100, dtype=np.int64))
@@ -191,12 +182,3 @@ def test_broadcasts_are_alike(backend: Backend, axis: int) -> None:
     for other in (one, one.reshape(()), one, *([9, 9] if isinstance(one, np.ndarray) else [])):
         got = ga.adjacent_difference((short, other), lambda a, b: (a[0] - b[0], a[1] + b[1]))
         same(backend, got[1], np.array([9, 18, 18, 18]))
-
-
-def test_misaligned(backend: Backend) -> None:
-    """Neither packs of x nor of the result begin at multiples of their size."""
-    x = random_array(2051, np.dtype("int8"))
-    given, out = backend.to_device(x), backend.to_device(np.zeros(2051, np.int8))
-    for first in (1, 2, 3, 8):
-        ga.adjacent_difference(given[first:], later, out=out[:-first])
-        same(backend, out[:-first], expected(x[first:]))

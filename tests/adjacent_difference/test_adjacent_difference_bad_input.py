@@ -49,14 +49,3 @@ def test_bools_as_of_transform(backend: Backend, n: int) -> None:
             call()
         refusals.append(str(caught.value).partition(":")[2])
     assert refusals[0] == refusals[1]
-
-
-def test_axis_is_in_range(backend: Backend) -> None:
-    x = backend.to_device(np.ones((5, 2)))
-    for axis in (2, -3):
-        with pytest.raises(np.exceptions.AxisError):
-            ga.adjacent_difference(x, axis=axis)
-    with pytest.raises(np.exceptions.AxisError):
-        ga.adjacent_difference(backend.to_device(np.array(1.0)))
-    y = ga.adjacent_difference(x, axis=np.int64(1))
-    np.testing.assert_array_equal(backend.to_host(y), [[1.0, 0.0]] * 5)

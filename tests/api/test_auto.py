@@ -96,25 +96,6 @@ def test_a_named_device_decides_alone(fake: FakeDriver) -> None:
 # --- the table ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("n", [1, 1 << 10, N, 1 << 24, 1 << 30])
-def test_one_pass_runs_on_the_cpu(fake: FakeDriver, n: int) -> None:
-    x = long(n)
-    assert where(ga.reduce, x, 0.0, lambda a, b: a + b) == "cpu"
-    assert where(ga.reduce, x, None, np.maximum) == "cpu"
-    assert where(ga.inclusive_scan, x) == where(ga.exclusive_scan, x) == "cpu"
-    assert where(ga.transform, np.sqrt, x) == where(ga.transform, lambda a: a, x) == "cpu"
-    assert where(ga.argmin, x) == where(ga.minmax, x) == "cpu"
-
-
-def test_histograms_of_many_samples_run_on_the_gpu(fake: FakeDriver) -> None:
-    for n, device in ((1, "cpu"), (N - 1, "cpu"), (N, "cuda:0"), (1 << 24, "cuda:0")):
-        x = long(n)
-        assert where(ga.histogram, x, 9, (0, 1)) == device
-        assert where(ga.histogram, long(n, "u1"), 9, (0, 1)) == device
-        assert where(ga.histogram, (x, x), 9, ((0, 1), (0, 1))) == device
-        assert where(ga.histogram, x, 9, (0, 1), weights=x) == device
-
-
 @pytest.mark.parametrize("dtype", ["int32", "float32", "uint64", "float64"])
 def test_long_sorts_run_on_the_gpu(fake: FakeDriver, dtype: str) -> None:
     for n, device in ((0, "cpu"), (1, "cpu"), (N - 1, "cpu"), (N, "cuda:0"), (N << 6, "cuda:0")):

@@ -101,12 +101,6 @@ def test_mistakes_are_told(line: list[str], told: str, capsys: pytest.CaptureFix
     assert told in capsys.readouterr().err
 
 
-def test_sizes_that_are_none_are_told(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main(["--sizes", "2^ten"])
-    assert "invalid sizes value" in capsys.readouterr().err
-
-
 def _row(**results: Any) -> Row:
     def result(value: Any, *library: Any) -> Any:  # which NumPy's and CuPy's functions take
         if isinstance(value, Exception):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import sass
-from sass import Capability, needs_cuobjdump
+from sass import MAIN, Capability, needs_cuobjdump
 from support import sampled
 
 from gpualgo._algorithms.by_key import cuda
@@ -18,8 +18,7 @@ from gpualgo._base import records
 from gpualgo._cuda import build
 from gpualgo._operators.operator import Operator
 
-MAIN: Capability = (9, 0)
-OTHERS: list[Capability] = [(7, 5), (8, 0), (8, 6), (10, 0), (12, 0)]
+FEW = 16  # bytes: a word or two that stay as they are through a loop
 LEAST_SHARED = 64 << 10  # bytes that a block can have on every architecture
 ADD, LATEST = Operator(operator.add), Operator(lambda a, b: a * 2 + b)
 BOOL, INT8, INT32, INT64, FLOAT32, FLOAT64, COMPLEX = (
@@ -55,15 +54,6 @@ def kind_of(
     )  # fmt: skip
 
 
-def check(kind: cuda.Kind, capability: Capability, folder: Path) -> sass.Sass:
-    code = sass.read(kind.spec, capability, folder)
-    where = f"{build.arch_of(capability)} {kind.spec.expression}"
-    assert not code.calls(), f"{where}: calls"
-    # A word or two that stay as they are through a loop.
-    assert code.local_bytes <= 16, f"{where}: {code.local_bytes} bytes local"
-    return code
-
-
 WAYS = ("reduce", "inclusive", "exclusive")
 
 
@@ -94,23 +84,24 @@ WAYS = ("reduce", "inclusive", "exclusive")
 def test_all_is_held_in_registers(
     way: str, key: Any, acc: Any, op: Operator, tmp_path: Path
 ) -> None:
-    code = check(kind_of(way, key, acc, op), MAIN, tmp_path)
+    (code,) = sass.held([kind_of(way, key, acc, op).spec], MAIN, tmp_path, FEW)
     assert code.count("LDG.E.(128|64)") >= 2  # whole vectors
     assert code.count("BAR") >= 3
 
 
 @pytest.mark.slow
 @needs_cuobjdump
-@pytest.mark.parametrize("capability", sampled(OTHERS, [(7, 5), (12, 0)]), ids=build.arch_of)
+@pytest.mark.parametrize("capability", sampled(sass.OTHERS, [(7, 5), (12, 0)]), ids=build.arch_of)
 def test_other_architectures(capability: Capability, tmp_path: Path) -> None:
-    for way in WAYS:
-        check(kind_of(way, INT32, FLOAT32), capability, tmp_path)
+    found = [kind_of(way, INT32, FLOAT32).spec for way in WAYS]
+    sass.held(found, capability, tmp_path, FEW)
 
 
 @pytest.mark.slow
 @needs_cuobjdump
 def test_strides_and_wide_counts(tmp_path: Path) -> None:
-    check(kind_of("reduce", INT32, FLOAT32, is_dense=False, is_wide=True), MAIN, tmp_path)
+    kind = kind_of("reduce", INT32, FLOAT32, is_dense=False, is_wide=True)
+    sass.held([kind.spec], MAIN, tmp_path, FEW)
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -57,17 +57,6 @@ def test_equality(backend: Backend, function: Callable[..., Any]) -> None:
         function(keys, x, eq=lambda a: a, consecutive=True)
 
 
-@each
-@both
-def test_operators(function: Callable[..., Any], consecutive: bool) -> None:
-    with pytest.raises(TypeError, match=f"^{function.__name__}: op"):
-        function(KEYS, X, None, 3, consecutive=consecutive)
-    with pytest.raises((TypeError, ga.CompileError), match=function.__name__):
-        function(KEYS, X, 0, lambda a, b: a.no_such_thing, consecutive=consecutive)
-    pair = (X, X)
-    refused(TypeError, "op add takes numbers", function, KEYS, pair, (0, 0), consecutive=True)
-
-
 @both
 def test_identity(consecutive: bool) -> None:
     op, f = lambda a, b: a + b, ga.exclusive_scan_by_key
@@ -76,14 +65,6 @@ def test_identity(consecutive: bool) -> None:
     refused(ValueError, message, f, KEYS[:0], X[:0], None, op, consecutive=consecutive)
     found = f(KEYS, X, None, ga.Operator(op, identity=0.0), consecutive=consecutive)
     assert found.tolist() == [0.0, 1.0, 0.0]
-
-
-@each
-@both
-def test_init(function: Callable[..., Any], consecutive: bool) -> None:
-    refused(TypeError, "init", function, KEYS, X, "a", consecutive=consecutive)
-    refused(TypeError, "init", function, KEYS, X, (1.0, 2.0), consecutive=consecutive)
-    refused(ValueError, "init", function, KEYS, KEYS, 2**40, consecutive=consecutive)
 
 
 @both
@@ -127,18 +108,6 @@ def test_plans_sort_nothing(function: Callable[..., Any]) -> None:
         ga.prepare(function, KEYS, X)
 
 
-@both
-def test_nothing_is_written(backend: Backend, consecutive: bool) -> None:
-    """By a call whose operator is refused."""
-    keys, x = backend.to_device(KEYS), backend.to_device(X)
-    count, out = backend.to_device(np.full(1, 9)), (keys.copy(), x.copy())
-    more = {"consecutive": consecutive, "out": out, "out_count": count}
-    with pytest.raises((TypeError, ga.CompileError), match="reduce_by_key"):
-        ga.reduce_by_key(keys, x, 0, lambda a, b: a.no_such_thing, **more)
-    assert backend.to_host(count).tolist() == [9]
-    np.testing.assert_array_equal(backend.to_host(out[1]), X)
-
-
 def test_counts(backend: Backend) -> None:
     keys, x = backend.to_device(KEYS), backend.to_device(X)
     count = backend.to_device(np.zeros(1, np.int64))
@@ -147,16 +116,3 @@ def test_counts(backend: Backend) -> None:
     out = keys.copy(), x.copy()
     refused(TypeError, "out", ga.reduce_by_key, keys, x, consecutive=True, out=out,
             out_count=count.astype(np.int32))  # fmt: skip
-
-
-@both
-def test_outputs_of_scans(backend: Backend, consecutive: bool) -> None:
-    keys, x = backend.to_device(KEYS), backend.to_device(X)
-    f, more = ga.inclusive_scan_by_key, {"consecutive": consecutive}
-    refused(TypeError, "out has dtype", f, keys, x, out=keys.copy(), **more)
-    refused(ValueError, "out has shape", f, keys, x, out=x[:2].copy(), **more)
-    pairs, op = (x, x), lambda a, b: a
-    out = x.copy(), keys.copy()
-    refused(TypeError, r"out\[1\] has dtype int32", f, keys, pairs, None, op, out=out, **more)
-    refused(TypeError, "out", f, keys, pairs, None, op, out=x.copy(), **more)
-    refused(ValueError, "out", f, keys, pairs, None, op, out=(out[0], out[0]), **more)

@@ -1,4 +1,4 @@
-"""Calls by key that come again, that capture, that are recorded, and of tuples of all kinds."""
+"""Calls by key that capture, that are recorded, and of tuples of all kinds."""
 
 from __future__ import annotations
 
@@ -48,24 +48,6 @@ def test_what_equality_captures(backend: Backend, op: str) -> None:
         same_bits(backend, got.aggregates, summed_by_key(rows[keys], x)[1])
 
 
-def test_calls_that_come_again(backend: Backend) -> None:
-    """Of small arrays: other data, and another init."""
-    for seed in range(4):
-        keys, x = in_runs(1000, 4, seed), values(1000, seed)
-        arrays = backend.to_device(keys), backend.to_device(x)
-        firsts, sums = summed_by_key(keys, x)
-        got = ga.reduce_by_key(*arrays, float(seed), consecutive=True)
-        same_bits(backend, got.keys, firsts)
-        same_bits(backend, got.aggregates, sums + np.float32(seed))
-        scan = running_sums(keys, x)
-        got = ga.inclusive_scan_by_key(*arrays, consecutive=True)
-        same_bits(backend, got, scan)
-        got = ga.exclusive_scan_by_key(*arrays, consecutive=True)
-        same_bits(backend, got, scan - x)
-        got = ga.exclusive_scan_by_key(*arrays, float(seed), consecutive=True)
-        same_bits(backend, got, scan - x + np.float32(seed))
-
-
 def test_structured_arrays(backend: Backend) -> None:
     """Keys and values are given back as they came."""
     if backend.xp is not np:
@@ -100,12 +82,6 @@ def test_namedtuples(backend: Backend, consecutive: bool) -> None:
         scan = ga.inclusive_scan_by_key(keys, given, None, lambda p, q: q, consecutive=consecutive)
         assert type(scan) is what
         same_bits(backend, scan.a, backend.to_host(x.a))
-
-
-def test_one_launch(cuda: Backend) -> None:
-    keys, x = cuda.to_device(in_runs(9000, 9)), cuda.to_device(values(9000))
-    for function in (ga.reduce_by_key, ga.inclusive_scan_by_key, ga.exclusive_scan_by_key):
-        assert ga.explain(function, keys, x, consecutive=True).launches == 1
 
 
 def test_counts_of_64_bits(cuda: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -168,13 +144,3 @@ def test_bits_do_not_depend_on_the_grid(cuda: Backend, monkeypatch: pytest.Monke
             assert bits(arrays) == want
         for problems in function_problems:
             problems.clear()
-
-
-def test_positions_that_come_again(backend: Backend) -> None:
-    keys = in_runs(999, 5)
-    heads = np.flatnonzero(np.append([True], keys[1:] != keys[:-1]))
-    for _ in range(3):
-        got = ga.reduce_by_key(
-            backend.to_device(keys), lazy.arange(999), None, lambda a, b: a, consecutive=True
-        )
-        same_bits(backend, got.aggregates, heads)

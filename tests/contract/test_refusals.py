@@ -214,6 +214,8 @@ def test_no_operator(backend: Backend, name: str) -> None:
 # --- memory -------------------------------------------------------------------------------------
 
 LARGE: dict[str, Callable[[Any], Any]] = {
+    "transform": lambda x: ga.transform(lambda a: a, x),
+    "reduce": lambda x: ga.reduce(x.reshape(1 << 56, 2), axis=1),
     "inclusive_scan": ga.inclusive_scan,
     "exclusive_scan": ga.exclusive_scan,
     "radix_sort": ga.radix_sort,

@@ -77,20 +77,6 @@ def test_a_warm_call_asks_little(listed: Listed, monkeypatch: pytest.MonkeyPatch
         assert pooled.count("cuMemAllocFromPoolAsync") == pooled.count("cuMemFreeAsync") == 1
 
 
-@pytest.mark.parametrize(
-    ("size", "most"), [("trays", pinned.MOST_TRAYS), ("large_trays", pinned.MOST_LARGE)]
-)
-def test_each_call_has_a_tray_of_its_own(listed: Listed, size: str, most: int) -> None:
-    found = getattr(device.get(0), size)
-    taken = [found.take() for _ in range(most)]
-    assert None not in taken
-    assert len({tray.device for tray in taken if tray is not None}) == most
-    assert found.take() is None
-    assert taken[0] is not None
-    found.give_back(taken[0])
-    assert found.take() is taken[0]
-
-
 def test_a_tray_is_not_lent_before_its_work_has_run(
     listed: Listed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -181,24 +167,6 @@ def test_a_stage_is_given_back_after_an_error(
     assert "cuStreamSynchronize" not in listed.names  # the block's event tells
     assert _use(found, 7) is stage
     assert listed.names.count("cuEventSynchronize") == 2
-
-
-def test_a_stage_that_cannot_be_waited_for_is_not_lent_again(
-    listed: Listed, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    found = device.get(0).stages
-    stage = _use(found, 7)
-    with monkeypatch.context() as patch:
-        _refuse(listed, patch, "cuStreamSynchronize")
-        with patch.context() as inner:
-            _refuse(listed, inner, "cuEventRecord")
-            with pytest.raises(RuntimeError, match="planted"):
-                _use(found, 7)
-        again = _use(found, 7)
-        assert again is not stage
-        assert _use(found, 7) is again
-    with found.lend() as first, found.lend() as second:
-        assert (first, second) == (again, stage)  # now it could be waited for
 
 
 def test_stages_are_kept_while_a_stream_refuses_all(

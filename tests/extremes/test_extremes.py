@@ -12,7 +12,6 @@ import pytest
 from support import (
     BFLOAT16,
     COMPLEX,
-    LAYOUTS,
     REAL,
     Backend,
     a_few,
@@ -94,13 +93,6 @@ def test_the_first_of_equal_ones(backend: Backend) -> None:
         x[place:] = np.nan
         given = backend.to_device(x)
         assert int(ga.argmax(given)) == int(ga.argmin(given)) == place
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("axis", [None, 0, 1, 2])
-def test_layouts(backend: Backend, layout: str, axis: Any) -> None:
-    x = np.floor(random_array((5, 33, 40), np.dtype("float64")))
-    check(backend, x, backend.arrange(layout, x), axis)
 
 
 def test_several_axes(backend: Backend) -> None:

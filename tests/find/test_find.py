@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support import DTYPES, Backend, a_few, random_array, sampled, scaled
+from support import DTYPES, Backend, random_array, sampled, scaled
 
 import gpualgo as ga
-from gpualgo import lazy
 from gpualgo._algorithms.select import cpu as select_cpu
 from gpualgo._cpu.kernels import status_function
 
@@ -73,22 +72,6 @@ def test_what_is_behind_the_first_is_not_read() -> None:
     assert seen[0] == 5
 
 
-def test_warm_calls() -> None:
-    """What is kept of a call is its function's and its layout's, not its array's."""
-    rng = np.random.default_rng(5)
-    for _ in range(3):
-        for dtype in a_few(("int32", "float64")):
-            for shape in ((1003,), (17, 59)):
-                x = rng.integers(0, 9, shape).astype(dtype)
-                for limit, above in ((3, lambda a: a > 3), (7, lambda a: a > 7)):
-                    keep = x > limit
-                    assert ga.count(x, above) == keep.sum()
-                    assert ga.find(x, above) == where_first(keep, None)
-                    assert ga.find(x[::-1], above) == where_first(keep[::-1], None)
-                    np.testing.assert_array_equal(ga.find(x, above, axis=0), where_first(keep, 0))
-                    np.testing.assert_array_equal(ga.count(x, above, axis=-1), keep.sum(-1))
-
-
 @pytest.mark.parametrize("dtype", sampled(DTYPES, ("bool", "bfloat16", "complex64")), ids=str)
 def test_dtypes(backend: Backend, dtype: np.dtype[Any]) -> None:
     x = random_array(5003, dtype)
@@ -98,44 +81,6 @@ def test_dtypes(backend: Backend, dtype: np.dtype[Any]) -> None:
     same(backend, ga.count(given, backend.to_device(keep)), keep.sum())
     same(backend, ga.find(given, lambda a: a == a), 0)
     same(backend, ga.count(given, lambda a: a == a), 5003)
-
-
-def test_tuples_and_lazy_inputs(backend: Backend) -> None:
-    x, y = (random_array(5003, np.dtype("int32"), seed) for seed in (1, 2))
-    pair, want = (backend.to_device(x), backend.to_device(y)), (x > y) & (y > 2**30)
-    same(backend, ga.count(pair, lambda p: p[0] > p[1] and p[1] > 2**30), want.sum())
-    same(backend, ga.find(pair, lambda p: p[0] > p[1] and p[1] > 2**30), want.argmax())
-    doubled = lazy.asarray(pair[0]) // 2
-    same(backend, ga.count(doubled, lambda a: a > 100), (x // 2 > 100).sum())
-    same(backend, ga.find(pair[0], doubled > 2**29), (x // 2 > 2**29).argmax())
-
-
-def test_what_is_captured(backend: Backend) -> None:
-    """Also by a plan, whose function is looked at by each call."""
-    x = random_array(3001, np.dtype("int32"))
-    given, limit = backend.to_device(x), 5
-    table = backend.to_device(np.array([True, False, True, True]))
-    plans = [ga.prepare(f, given, lambda a: a > limit) for f in (ga.count, ga.find)]
-    for limit in (5, 2**30):
-        same(backend, plans[0](given), (x > limit).sum())
-        same(backend, plans[1](given), (x > limit).argmax())
-    want = backend.to_host(table)[x & 3]
-    same(backend, ga.count(given, lambda a: table[a & 3]), want.sum())
-
-
-def test_graphs(cuda: Backend) -> None:
-    """Numbers that are captured are those of the recording, until it is updated."""
-    x = np.arange(3001)
-    given, limit = cuda.to_device(x), 100
-    with ga.graph() as g:
-        results = ga.count(given, lambda a: a > limit), ga.find(given, lambda a: a > limit)
-    for update, want in ((False, 100), (True, 900)):
-        limit = 900
-        if update:
-            g.update()
-        g.launch()
-        same(cuda, results[0], 3000 - want)
-        same(cuda, results[1], want + 1)
 
 
 @pytest.mark.parametrize("function", [ga.find, ga.count])

@@ -12,7 +12,7 @@ import fake_driver
 import numpy as np
 import pytest
 import sass
-from sass import Capability, needs_cuobjdump
+from sass import MAIN, Capability, needs_cuobjdump
 from support import a_few, sampled
 
 from gpualgo._algorithms.histogram import arguments
@@ -27,7 +27,6 @@ from gpualgo._cuda.plan import AT_NUMBERS
 from gpualgo._pipeline import planners
 from gpualgo._pipeline.problem import Call
 
-MAIN: Capability = (9, 0)
 MANY, FEW = 1 << 28, (1 << 10, 1 << 16, 1 << 20)  # samples
 REALS = [name for name in dtypes.NAMES if not name.startswith("complex")]
 LIBRARY = SimpleNamespace(has_producers=True)  # of arrays that nobody reads

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import Any
 
 import numpy as np
@@ -150,10 +149,3 @@ def test_cut_fits_the_machine(
     assert cut.parts >= 1
     assert -(-num_items * channels // cut.parts) <= tuning.MAX_BLOCK_SAMPLES
     assert cut.table != tuning.GLOBAL or not tuning.is_bytes(bins)
-
-
-def test_many_samples_keep_the_gpu_busy() -> None:
-    for table_bins, itemsize in itertools.product((1, 256, 4096, 1 << 15, 1 << 16), (2, 4, 8)):
-        bins = _bins(table_bins)
-        cut = tuning.tiling(H200, bins, 1, 1, 1 << 28, itemsize)
-        assert cut.num_blocks == H200.num_sms * cut.policy.min_blocks

@@ -137,33 +137,6 @@ def test_every_table(backend: Backend, bins: tuple[int, int], is_skewed: bool) -
     assert_same(counted(backend, (x, y), bins, ends), want)
 
 
-@pytest.mark.parametrize("axis", [None, 0, 1, -1, (0, 2), (), (1, 2)], ids=str)
-def test_axes(backend: Backend, axis: Any) -> None:
-    x = random_array((6, 5, 7), np.dtype("float32"))
-    y = random_array((5, 1), np.dtype("int8"), 1)
-    got = counted(backend, (x, y), (4, 3), ((-9, 9), (-128, 127)), axis=axis)
-    rows = range(3) if axis is None else (axis,) if isinstance(axis, int) else axis
-    counted_axes = sorted(a % 3 for a in rows)
-    kept = [a for a in range(3) if a not in counted_axes]
-    edges = [np.linspace(-9, 9, 5).tolist(), np.linspace(-128, 127, 4).tolist()]
-    both = [a.transpose(*kept, *counted_axes) for a in np.broadcast_arrays(x, y)]
-    want = np.zeros([*both[0].shape[: len(kept)], 4, 3], np.int64)
-    for index in np.ndindex(*both[0].shape[: len(kept)]):
-        want[index] = exactly(tuple(a[index] for a in both), edges)
-    assert_same(got, want)
-
-
-def test_many_short_rows(backend: Backend) -> None:
-    x, y = random_array((700, 9), np.dtype("f4")), random_array((700, 9), np.dtype("i2"), 1)
-    edges = [np.linspace(-9, 9, 4).tolist(), [-20_000, 0, 30_000]]
-    got = counted(backend, (x, y), (3, edges[1]), ((-9, 9), None), axis=1)
-    for row in (0, 1, 350, 699):
-        assert_same(got[row], exactly((x[row], y[row]), edges))
-    assert_same(got.sum(0), exactly((x, y), edges))
-    turned = counted(backend, (x.T.copy(), y.T.copy()), (3, edges[1]), ((-9, 9), None), axis=0)
-    assert_same(turned, got)
-
-
 @pytest.mark.parametrize("dtype", ["int16", "uint32", "uint64", "int32"])
 def test_counters_and_outputs(backend: Backend, guarded: Any, dtype: str) -> None:
     x, y = random_array((9, 500), np.dtype("f4")), random_array((9, 500), np.dtype("f4"), 1)
@@ -195,14 +168,6 @@ def test_namedtuples_and_structured_arrays(backend: Backend) -> None:
 def test_numbers_beside_host_arrays() -> None:
     x = np.array([0.5, 1.5, 2.5])
     assert_same(ga.histogram((x, 1), (3, 2), ((0, 3), (0, 2))), np.array([[0, 1]] * 3))
-
-
-def test_a_tuple_of_one(backend: Backend) -> None:
-    x = random_array(1000, np.dtype("f4"))
-    assert_same(
-        counted(backend, (x,), 7, ((-9, 9),)),
-        backend.to_host(ga.histogram(backend.to_device(x), 7, (-9, 9))),
-    )
 
 
 @pytest.mark.exhaustive

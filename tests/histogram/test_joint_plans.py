@@ -26,21 +26,6 @@ def _arrays(backend: Backend, seed: int = 0) -> list[Any]:
     return [backend.to_device(a) for a in x]
 
 
-def test_a_plan_broadcasts(backend: Backend) -> None:
-    x, y, w = _arrays(backend)
-    row, column = w[:1], w[:, :1]
-    plan = ga.prepare(ga.histogram, (x, y[:1]), BINS, ENDS, weights=column)
-    want = backend.to_host(ga.histogram((x, y[:1]), BINS, ENDS, weights=column))
-    assert_same(backend.to_host(plan((x, y[:1]), column)), want)
-    with pytest.raises(ValueError, match="the plan is for shape"):
-        plan((x, y[:1]), row)
-    with pytest.raises(ValueError, match="the plan is for shape"):
-        plan((x, y[:1]), w[:3])
-    single = ga.prepare(ga.histogram, x, 5, (-9, 9), weights=row)
-    want = backend.to_host(ga.histogram(x, 5, (-9, 9), weights=row))
-    assert_same(backend.to_host(single(x, row)), want)
-
-
 def test_a_plan_refuses_what_is_built_otherwise(backend: Backend) -> None:
     x, y, w = _arrays(backend)
     plan = ga.prepare(ga.histogram, Point(x, y), BINS, ENDS)
@@ -83,18 +68,6 @@ def test_numbers_of_a_kind_share_a_plan(backend: Backend) -> None:
         assert_same(backend.to_host(got), counts * number)
     plan = ga.prepare(ga.histogram, x, 5, (-9, 9), weights=np.float32(0.75))
     assert_same(backend.to_host(plan(x)), (counts * 0.75).astype(np.float32))
-
-
-def test_storage(cuda: Backend) -> None:
-    """As docs/histogram.md says: sums and marks of shares, or samples' bins and weights, twice."""
-    x, y, w = _arrays(cuda)
-    given = {"weights": w.astype("f4"), "axis": 0}
-    few, many = ((10, 10), (100, 100))
-    assert ga.temp_storage_bytes(ga.histogram, (x, y), few, ENDS, **given) == 12_032 + 3072
-    size = ga.temp_storage_bytes(ga.histogram, (x, y), many, ENDS, **given)
-    assert size > 16 * x.size + 12 * 10_000 * 30
-    assert ga.temp_storage_bytes(ga.histogram, (x, y), many, ENDS) == 0
-    assert ga.temp_storage_bytes(ga.histogram, (x, y), many, ENDS, dtype="i2") > 80_000
 
 
 def test_graphs_refuse_what_the_host_reads(cuda: Backend) -> None:

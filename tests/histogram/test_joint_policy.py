@@ -61,13 +61,3 @@ def test_cut_of_counts_fits_the_machine(
     assert cut.shared_bytes(bins) <= machine.shared_bytes
     tile = cut.policy.block_threads * cut.policy.loads * max(1, items)
     assert cut.table != tuning.PACKED or tile <= 0x8000  # before PackedTable has to be looked at
-
-
-def test_many_samples_keep_the_gpu_busy() -> None:
-    for table_bins in (1, 256, 4096, 1 << 15, 1 << 20):
-        bins = _bins(table_bins)
-        for items in (1, 2, 4):
-            counted = tuning.tile_counts(H200, bins, 1, 1, 1 << 28, items)
-            assert counted.parts >= H200.num_sms
-    for num_bins in (1, 256, 4096):
-        assert indexed.tiling_of(1 << 28, num_bins).num_shares >= H200.num_sms * 8

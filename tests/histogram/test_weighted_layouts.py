@@ -1,50 +1,13 @@
-"""histogram with weights: axes, layouts, tables, rows; threads do not matter."""
+"""histogram with weights: tables, rows, what is converted; threads do not matter."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 import pytest
 from sums_of_weights import assert_sums, some_weights, weighted
-from support import LAYOUTS, Backend, assert_same, random_array, run_python, scaled
+from support import Backend, random_array, run_python, scaled
 
 import gpualgo as ga
-
-
-@pytest.mark.parametrize("axis", [None, 0, 1, (0, 2), ()], ids=str)
-def test_axes_and_broadcasting(backend: Backend, axis: Any) -> None:
-    x = random_array((6, 5, 7), np.dtype("float32"))
-    y = random_array((6, 5, 7), np.dtype("int8"), 1)
-    weights = random_array((5, 1), np.dtype("float64"), 2)
-    bins, ends = (3, 2), ((-9, 9), (-128, 127))
-    got = weighted(backend, (x, y), weights, bins, ends, axis=axis)
-    rows = range(3) if axis is None else (axis,) if isinstance(axis, int) else axis
-    kept = [a for a in range(3) if a not in rows]
-    full = np.broadcast_to(weights, x.shape)
-    a, b, w = (array.transpose(*kept, *rows) for array in (x, y, full))
-    for index in np.ndindex(*(x.shape[i] for i in kept)):
-        one = [np.asarray(array[index]).ravel() for array in (a, b, w)]
-        with np.errstate(invalid="ignore"):
-            place = [
-                np.where(abs(one[0]) <= 9, np.searchsorted([-9, -3, 3], one[0], "right") - 1, -9),
-                np.searchsorted([-128, -0.5], one[1], "right") - 1,
-            ]
-        flat = np.where(place[0] < 0, -1, place[0] * 2 + place[1])
-        assert_sums(got[index].ravel(), flat, one[2])
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("axis", [None, 0, 1])
-def test_layouts(backend: Backend, guarded: Any, layout: str, axis: int | None) -> None:
-    x, weights = random_array((33, 40), np.dtype("f4")), random_array((33, 40), np.dtype("f8"), 1)
-    want = weighted(backend, x, weights, 5, (-9, 9), axis=axis)
-    out = guarded(want.shape, "float64", layout)
-    for first, second in ((layout, layout), (layout, "contiguous"), ("contiguous", layout)):
-        given = backend.arrange(first, x), backend.arrange(second, weights)
-        ga.histogram(given[0], 5, (-9, 9), weights=given[1], axis=axis, out=out)
-        np.testing.assert_allclose(backend.to_host(out), want, rtol=1e-13)
-
 
 TABLES = {"small": 3, "large": 3000, "sorted": 40_000}
 
@@ -111,12 +74,3 @@ def test_many_bins_of_few_samples() -> None:
     want = np.zeros((side, side))
     np.add.at(want, places, weights)
     np.testing.assert_allclose(got, want, rtol=1e-12)
-
-
-def test_namedtuples_and_structured_arrays() -> None:
-    fields = np.zeros(99, [("a", "f4"), ("b", "i2"), ("w", "f4")])
-    rng = np.random.default_rng(0)
-    fields["a"], fields["b"], fields["w"] = rng.random(99), rng.integers(0, 4, 99), rng.random(99)
-    want = ga.histogram((fields["a"], fields["b"]), (3, 4), ((0, 1), (0, 4)), weights=fields["w"])
-    got = ga.histogram(fields[["a", "b"]], (3, 4), ((0, 1), (0, 4)), weights=fields["w"])
-    assert_same(got, want)

@@ -97,13 +97,6 @@ def test_lazy_arrays_beside_arrays_and_numbers(backend: Backend) -> None:
     assert backend.to_host(both).sum() == x.size
 
 
-def test_numbers_beside_arrays(backend: Backend) -> None:
-    x = _normal(N)
-    want = np.histogramdd((x, np.ones(N)), (5, 3), ((-2, 2), (0, 3)))[0]
-    got = ga.histogram((backend.to_device(x), 1), (5, 3), ((-2, 2), (0, 3)))
-    assert_same(backend.to_host(got), want.astype(np.int64))
-
-
 def test_tuples_that_a_function_returns(backend: Backend) -> None:
     x = _normal(N)
     device = backend.to_device(x)
@@ -159,19 +152,6 @@ def test_bool_samples(backend: Backend) -> None:
     got = backend.to_host(ga.histogram(made, 2, (0, 1)))
     assert_same(got, np.array([(x <= 0).sum(), (x > 0).sum()]))
     assert_same(backend.to_host(ga.histogram(made, 2)), got)
-
-
-def test_plans(backend: Backend) -> None:
-    x, y = (_normal(N, i) for i in range(2))
-    first, second = (ga.lazy.asarray(backend.to_device(a)) * 2 for a in (x, y))
-    plan = ga.prepare(ga.histogram, first, 10, (-4.0, 4.0))
-    for made, a in ((first, x), (second, y), (first, x)):
-        assert_same(backend.to_host(plan(made)), np.histogram(a * 2, 10, (-4.0, 4.0))[0])
-    assert_same(backend.to_host(plan(backend.to_device(x))), np.histogram(x, 10, (-4.0, 4.0))[0])
-    plan = ga.prepare(ga.histogram, first, 10)  # whose range is each array's own
-    for made, a in ((first, x), (second, y)):
-        want = ga.histogram(backend.to_device(a * np.float32(2)), 10)
-        assert_same(backend.to_host(plan(made)), backend.to_host(want))
 
 
 def test_plans_with_weights_and_edges(backend: Backend) -> None:
@@ -250,30 +230,3 @@ def test_bad_input(backend: Backend, name: str) -> None:
     call, error, message = BAD[name]
     with pytest.raises(error, match=f"^{message}"):
         call(backend.to_device(_normal(100)))
-
-
-@pytest.mark.parametrize("device", [None, "named"])
-def test_the_place_of_what_reads_no_array(backend: Backend, device: str | None) -> None:
-    """It goes with the arrays beside it, of whatever library."""
-    named: Any = backend.name if device else None
-    x = _normal(N)
-    arrays = backend.to_device(x)
-    counted = ga.lazy.arange(N, device=named)
-    places = np.arange(N)
-    got = ga.histogram(counted, 10, (0, N), weights=arrays)
-    assert isinstance(got, type(arrays))
-    assert_same(backend.to_host(got), ga.histogram(places, 10, (0, N), weights=x, axis=0))
-    got = ga.histogram(arrays, 10, (-4, 4), weights=counted)
-    assert isinstance(got, type(arrays))
-    assert_same(backend.to_host(got), ga.histogram(x, 10, (-4, 4), weights=places))
-    got = ga.transform(lambda a, b: a * b, counted, arrays)
-    assert isinstance(got, type(arrays))
-    assert_same(backend.to_host(got), places * x)
-    made = ga.lazy.asarray(arrays)
-    both = ga.histogram(made, 10, (-4, 4), weights=counted * 2)
-    assert_same(backend.to_host(both), ga.histogram(x, 10, (-4, 4), weights=places * 2))
-    got = ga.histogram(counted, 10, (0, N), weights=made)
-    assert isinstance(got, type(arrays))
-    assert_same(backend.to_host(got), ga.histogram(places, 10, (0, N), weights=x))
-    got = ga.histogram((counted, made), 2, ((0, N), (-4, 4)), weights=made)  # places stand first
-    assert_same(backend.to_host(got), ga.histogram((places, x), 2, ((0, N), (-4, 4)), weights=x))

@@ -10,7 +10,7 @@ import pytest
 import sass
 from hypothesis import given
 from hypothesis import strategies as st
-from sass import Capability, needs_cuobjdump
+from sass import MAIN, Capability, needs_cuobjdump
 from support import sampled
 
 from gpualgo._algorithms.merge_sort import tuning
@@ -19,10 +19,9 @@ from gpualgo._base import records
 from gpualgo._cuda import build
 from gpualgo._operators.operator import Operator
 
-MAIN: Capability = (9, 0)
-OTHERS: list[Capability] = [(7, 5), (8, 0), (8, 6), (10, 0), (12, 0)]
-SHARED_LIMITS = {(7, 5): 64 << 10, (8, 0): 163 << 10, (8, 6): 99 << 10, (12, 0): 99 << 10}
 MANY = 1 << 28
+FEW = 64  # bytes that stay as they are through a loop; NVRTC 13.0 spills more than newer ones
+ANY = 1 << 12
 COARSE = Operator(lambda a, b: a // 16 < b // 16)
 PAIRS = Operator(lambda p, q: p[0] < q[0] or (p[0] == q[0] and p[1] > q[1]))
 INT32, INT64, FLOAT16, FLOAT32 = (
@@ -38,25 +37,11 @@ def specs(
     element: Any, op: Operator | None, values: list[int], capability: Capability,
     num_items: int = MANY,
 ) -> tuple[build.Spec, ...]:  # fmt: skip
-    limit = SHARED_LIMITS.get(capability, 227 << 10)
+    limit = sass.shared_bytes(capability)
     cut = tuning.policy_of(num_items, element.itemsize, limit, bool(values))
     ways = (False,) if op is not None else (True,) * len(records.field_dtypes(element))
     order, async_bytes = Comparison(element, op, ways), limit if capability >= (8, 0) else 0
     return tuning.specs(order, values, cut, capability >= (9, 0), async_bytes)
-
-
-def check(
-    found: tuple[build.Spec, ...], capability: Capability, folder: Path, may_spill: bool = False
-) -> list[sass.Sass]:
-    codes = []
-    for spec in found:
-        code = sass.read(spec, capability, folder)
-        where = f"{build.arch_of(capability)} {spec.expression}"
-        assert not code.calls(), f"{where}: calls"
-        # A few words that stay as they are through a loop; NVRTC 13.0 spills more than newer ones.
-        assert may_spill or code.local_bytes <= 64, f"{where}: {code.local_bytes} bytes local"
-        codes.append(code)
-    return codes
 
 
 @pytest.mark.slow
@@ -74,24 +59,26 @@ def check(
 def test_all_is_held_in_registers(
     element: Any, op: Operator | None, values: list[int], tmp_path: Path
 ) -> None:
-    tiles, _, merge = check(specs(element, op, values, MAIN), MAIN, tmp_path)
+    tiles, _, merge = sass.held(specs(element, op, values, MAIN), MAIN, tmp_path, FEW)
     for code in (tiles, merge):
         assert code.count("BAR") >= 3
 
 
 @pytest.mark.slow
 @needs_cuobjdump
-@pytest.mark.parametrize("capability", sampled(OTHERS, [(7, 5), (12, 0)]), ids=build.arch_of)
+@pytest.mark.parametrize("capability", sampled(sass.OTHERS, [(7, 5), (12, 0)]), ids=build.arch_of)
 def test_other_architectures(capability: Capability, tmp_path: Path) -> None:
-    check(specs(INT32, COARSE, [4], capability), capability, tmp_path)
+    sass.held(specs(INT32, COARSE, [4], capability), capability, tmp_path, FEW)
     pair = records.record(("0", "1"), (INT32, FLOAT32))
-    check(specs(pair, PAIRS, [], capability, 1 << 16), capability, tmp_path)
+    sass.held(specs(pair, PAIRS, [], capability, 1 << 16), capability, tmp_path, FEW)
 
 
 @needs_cuobjdump
-@pytest.mark.parametrize("capability", sampled([MAIN, *OTHERS], [(7, 5), MAIN]), ids=build.arch_of)
+@pytest.mark.parametrize(
+    "capability", sampled([MAIN, *sass.OTHERS], [(7, 5), MAIN]), ids=build.arch_of
+)
 def test_merged_runs(capability: Capability, tmp_path: Path) -> None:
-    limit = SHARED_LIMITS.get(capability, 227 << 10)
+    limit = sass.shared_bytes(capability)
     for element, ways, values, runs in (
         (FLOAT32, (True,), [4], 4), (WIDE_KEYS, (True, False, True), [], 16),
     ):  # fmt: skip
@@ -101,7 +88,7 @@ def test_merged_runs(capability: Capability, tmp_path: Path) -> None:
             order, values, 8 if values else 0, runs, pieces, capability >= (9, 0),
             capability >= (8, 0),
         )  # fmt: skip
-        codes = check(built, capability, tmp_path, may_spill=runs > 4)
+        codes = sass.held(built, capability, tmp_path, ANY if runs > 4 else FEW)
         assert min(code.count("BAR") for code in codes) >= 4
 
 
@@ -125,14 +112,14 @@ def test_rings_and_samples_fit_shared_memory(
 def test_wide_records(tmp_path: Path) -> None:
     """More bytes than registers hold may spill; that they are built is what counts."""
     op = Operator(lambda p, q: p[1] < q[1])
-    check(specs(WIDE, op, [1, 2, 4], MAIN), MAIN, tmp_path, may_spill=True)
+    sass.held(specs(WIDE, op, [1, 2, 4], MAIN), MAIN, tmp_path, ANY)
 
 
 @needs_cuobjdump
 @pytest.mark.exhaustive
 def test_records_by_value(tmp_path: Path) -> None:
     ordered = records.record(("0", "1", "2"), (INT64, FLOAT32, FLOAT16))
-    check(specs(ordered, None, [16], MAIN), MAIN, tmp_path, may_spill=True)
+    sass.held(specs(ordered, None, [16], MAIN), MAIN, tmp_path, ANY)
 
 
 @given(

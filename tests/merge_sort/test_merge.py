@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-import weakref
 from collections import namedtuple
 from collections.abc import Callable
 from typing import Any
@@ -182,20 +180,3 @@ def test_values_keep_their_bytes(dtype: Any) -> None:
             assert found.dtype == want.dtype
             for i, k in enumerate(order):
                 assert found[i] == want[k]
-
-
-def test_captured_arrays_are_let_go() -> None:
-    """No problem that is kept holds what its function has captured."""
-    keys = np.arange(10)
-
-    def call(table: np.ndarray[Any, Any]) -> None:
-        with ga.default_device("cpu"):
-            ga.sort(keys, less=lambda a, b: table[a] < table[b])
-            ga.merge(keys, keys, less=lambda a, b: table[a] > table[b])
-
-    table = np.arange(10)[::-1].copy()
-    left = weakref.ref(table)
-    call(table)
-    del table
-    gc.collect()
-    assert left() is None

@@ -6,27 +6,22 @@ import itertools
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import sass
 from hypothesis import given
 from hypothesis import strategies as st
-from sass import Capability, Dtype, needs_cuobjdump
+from sass import MAIN, Capability, Dtype, needs_cuobjdump
 from support import sampled
 
 from gpualgo._algorithms.radix_sort import cuda_passes, tuning
 from gpualgo._algorithms.radix_sort.cuda_passes import Job, Layout
-from gpualgo._algorithms.radix_sort.digits import digits_of, flipped_bits, last_key
 from gpualgo._algorithms.radix_sort.problem import Descending
 from gpualgo._base import dtypes
 from gpualgo._cuda import build
 
-MAIN: Capability = (9, 0)  # every kind of kernel is compiled for this architecture
-OTHERS: list[Capability] = [(7, 5), (8, 0), (8, 6), (10, 0), (12, 0)]
 MANY = 1 << 28
-SHARED_LIMITS = {(7, 5): 64 << 10, (8, 0): 163 << 10, (8, 6): 99 << 10, (12, 0): 99 << 10}
 KEYS = [
     sass.dtype_of(name)
     for name in ("bool", "int8", "uint16", "int32", "uint32", "int64", "uint64",
@@ -39,15 +34,13 @@ FLOAT32, UINT32, UINT64 = (np.dtype(name) for name in ("float32", "uint32", "uin
 pytestmark = pytest.mark.usefixtures("own_cache")
 
 
-def limit_of(capability: Capability) -> int:
-    return SHARED_LIMITS.get(capability, 227 << 10)
-
-
 def pass_spec(
     dtype: Dtype, value_bytes: int, result_bytes: int, capability: Capability,
     num_keys: int = MANY, has_rows: bool = False, descending: Descending = False,
 ) -> build.Spec:  # fmt: skip
-    cut = tuning.pass_policy(num_keys, dtype.itemsize, value_bytes, 4, limit_of(capability))
+    cut = tuning.pass_policy(
+        num_keys, dtype.itemsize, value_bytes, 4, sass.shared_bytes(capability)
+    )
     overlaps = capability >= (9, 0)
     return tuning.pass_spec(
         dtype, descending, value_bytes, result_bytes, 4, cut, has_rows, overlaps
@@ -59,7 +52,7 @@ def rows_spec(
     descending: Descending = False,
 ) -> build.Spec:  # fmt: skip
     cut = tuning.row_policy(
-        num_rows, row_items, dtype.itemsize, value_bytes, 132, limit_of(capability)
+        num_rows, row_items, dtype.itemsize, value_bytes, 132, sass.shared_bytes(capability)
     )
     assert cut is not None
     return tuning.rows_spec(dtype, descending, value_bytes, cut)
@@ -88,7 +81,7 @@ def test_passes_hold_all_in_registers(
     dtype: Dtype, values: int, results: int, tmp_path: Path
 ) -> None:
     (code,) = check_all({pass_spec(dtype, values, results, MAIN): False}, MAIN, tmp_path)
-    cut = tuning.pass_policy(MANY, dtype.itemsize, values, 4, limit_of(MAIN))
+    cut = tuning.pass_policy(MANY, dtype.itemsize, values, 4, sass.shared_bytes(MAIN))
     # Eight votes find the lanes with the same digit; a few more keep warps together.
     assert 8 * cut.items <= code.count("VOTE") <= 8 * cut.items + 8
     assert code.count("ATOMS") == cut.items
@@ -98,7 +91,7 @@ def test_passes_hold_all_in_registers(
 @pytest.mark.parametrize("num_passes", [1, 4, 8])
 def test_histogram_reads_wide_and_counts_without_waiting(num_passes: int, tmp_path: Path) -> None:
     cuts = [
-        tuning.histogram_policy(num_bytes, num_passes, limit_of(MAIN))
+        tuning.histogram_policy(num_bytes, num_passes, sass.shared_bytes(MAIN))
         for num_bytes in (1 << 16, 1 << 30)
     ]
     specs = [tuning.histogram_spec(UINT64, False, num_passes, 4, cut, True) for cut in cuts]
@@ -144,9 +137,9 @@ def test_every_value_has_its_kernels(value_bytes: int, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @needs_cuobjdump
-@pytest.mark.parametrize("capability", sampled(OTHERS, [(7, 5)]), ids=build.arch_of)
+@pytest.mark.parametrize("capability", sampled(sass.OTHERS, [(7, 5)]), ids=build.arch_of)
 def test_other_architectures(capability: Capability, tmp_path: Path) -> None:
-    cut = tuning.histogram_policy(1 << 30, 4, limit_of(capability))
+    cut = tuning.histogram_policy(1 << 30, 4, sass.shared_bytes(capability))
     specs = [
         tuning.histogram_spec(FLOAT32, False, 4, 4, cut, capability >= (9, 0)),
         pass_spec(FLOAT32, 0, 0, capability),
@@ -155,86 +148,6 @@ def test_other_architectures(capability: Capability, tmp_path: Path) -> None:
         rows_spec(UINT64, 0, 2000, 1, capability),
     ]
     check_all(dict.fromkeys(specs, True), capability, tmp_path)
-
-
-# --- the digits' order, as radix_sort/keys.cuh sees it ----------------------------------------
-
-
-def ordered(keys: np.ndarray[Any, Any], descending: bool) -> list[int]:
-    """Return KeyOrder::ordered of each key; of descending floats that of the opposite sign."""
-    bits = 8 * keys.dtype.itemsize
-    raw = keys.view(f"u{keys.dtype.itemsize}").tolist()
-    if dtypes.kind(keys.dtype) != "f":
-        return raw
-    sign, top = 1 << bits - 1, (1 << bits) - 1
-    infinity = int(np.array(np.inf).astype(keys.dtype).view(f"u{keys.dtype.itemsize}"))
-    numbers = []
-    for word in raw:
-        magnitude = word & ~sign
-        if magnitude > infinity:
-            numbers.append(top)
-            continue
-        is_negative = bool(word & sign) != descending
-        signed = -magnitude if is_negative else magnitude
-        lowest = sign - 1 - infinity if keys.dtype == np.float32 else 0  # that of -inf
-        numbers.append(signed + infinity + lowest + (not is_negative or magnitude == 0))
-    return numbers
-
-
-def sorted_by_digits(
-    keys: np.ndarray[Any, Any], descending: bool, begin: int, end: int, even: bool
-) -> list[int]:
-    numbers, order = ordered(keys, descending), list(range(keys.size))
-    padding = np.array([last_key(keys.dtype, descending)], f"u{keys.dtype.itemsize}")
-    (last,) = ordered(padding.view(keys.dtype), descending)
-    digits = digits_of(keys.dtype, descending, begin, end, even)
-    assert not even or len(digits) % 2 == 0
-    for digit in digits:
-        found = [(number >> digit.shift & digit.mask) ^ digit.flip for number in numbers]
-        assert (last >> digit.shift & digit.mask) ^ digit.flip == digit.mask
-        order.sort(key=found.__getitem__)
-    return order
-
-
-def some_keys(dtype: Dtype, count: int) -> np.ndarray[Any, Any]:
-    rng = np.random.default_rng(5)
-    if dtype == np.bool_:
-        return rng.integers(0, 2, count).astype(bool)
-    keys = np.frombuffer(rng.bytes(count * dtype.itemsize), dtype).copy()
-    if dtypes.kind(dtype) == "f":
-        special = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, -np.nan, 1, -1]).astype(dtype)
-        keys[::2] = rng.choice(special, keys[::2].size)
-    return keys
-
-
-@pytest.mark.parametrize("dtype", KEYS, ids=str)
-@pytest.mark.parametrize("descending", [False, True])
-def test_digits_sort_keys(dtype: Dtype, descending: bool) -> None:
-    keys = some_keys(dtype, 500)
-    values = keys.astype(np.float64) if dtypes.kind(dtype) == "f" else keys
-    if dtype == np.bool_:
-        values = keys.astype(np.uint8)
-    is_nan = values != values
-    ranks = np.unique(np.where(is_nan, 0, values), return_inverse=True)[1]
-    ranks = np.where(is_nan, len(keys), -ranks if descending else ranks)
-    expected = np.argsort(ranks, kind="stable").tolist()
-    for even in (False, True):
-        assert sorted_by_digits(keys, descending, 0, 8 * dtype.itemsize, even) == expected
-    flipped = flipped_bits(dtype, descending)  # by which rows of few keys are put in order
-    codes = [number ^ flipped for number in ordered(keys, descending)]
-    assert sorted(range(len(keys)), key=codes.__getitem__) == expected
-
-
-@given(st.integers(0, 63), st.integers(1, 64), st.booleans(), st.booleans())
-def test_digits_of_a_range_of_bits(begin: int, count: int, descending: bool, even: bool) -> None:
-    end = min(64, begin + count)
-    keys = some_keys(np.dtype(np.int64), 50)
-    parts = (keys.view(np.uint64) ^ np.uint64(1 << 63)) >> np.uint64(begin)
-    parts &= np.uint64((1 << end - begin) - 1)
-    if descending:
-        parts = np.uint64((1 << 64) - 1) - parts
-    expected = np.argsort(parts, kind="stable").tolist()
-    assert sorted_by_digits(keys, descending, begin, end, even) == expected
 
 
 # --- how work is cut, and what it needs --------------------------------------------------------

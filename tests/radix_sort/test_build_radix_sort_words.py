@@ -1,28 +1,21 @@
-"""The kernels that sort words of several numbers, built without a GPU, and the digits of such."""
+"""The kernels that sort words of several numbers, built without a GPU."""
 
 from __future__ import annotations
 
-import itertools
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import sass
-from lexical import lexical_order, some
-from sass import Capability, Dtype, needs_cuobjdump
+from sass import MAIN, Capability, needs_cuobjdump
 from support import sampled
-from test_build_radix_sort import MAIN, check_all, limit_of, ordered, pass_spec, rows_spec
+from test_build_radix_sort import check_all, pass_spec, rows_spec
 
 from gpualgo._algorithms.radix_sort import cuda_passes, problem, tuning
-from gpualgo._algorithms.radix_sort.digits import digits_of, flipped_bits, last_key
 from gpualgo._base import records
 from gpualgo._cuda import build
 
 OTHERS: list[Capability] = [(7, 5), (12, 0)]
-NAMES = ["bool", "int8", "uint16", "int32", "float16", "bfloat16", "float32"]
-WAYS = list(itertools.product((False, True), repeat=2))
-
 pytestmark = pytest.mark.usefixtures("own_cache")
 
 
@@ -38,7 +31,7 @@ def word_of(*names: str, ways: tuple[bool, ...] | None = None) -> problem.Group:
 def test_kernels_of_words_with_floats(capability: Capability, tmp_path: Path) -> None:
     word, ways = word_of("float32", "int8", "float16").dtype, (False, True, True)
     small, falls = word_of("float16", "uint8").dtype, (True, False)
-    cut = tuning.histogram_policy(1 << 30, 8, limit_of(capability))
+    cut = tuning.histogram_policy(1 << 30, 8, sass.shared_bytes(capability))
     specs = [
         tuning.histogram_spec(word, ways, 8, 4, cut, capability >= (9, 0)),
         pass_spec(word, 0, 0, capability, descending=(False,) * 3),
@@ -75,7 +68,7 @@ def test_words_of_integers_are_sorted_as_integers() -> None:
     """They take no kernels of their own."""
     word = word_of("int8", "uint16", "bool").dtype
     plain = np.dtype("uint32")
-    cut = tuning.pass_policy(1 << 20, 4, 4, 4, limit_of(MAIN))
+    cut = tuning.pass_policy(1 << 20, 4, 4, 4, sass.shared_bytes(MAIN))
     ours, others = (
         tuning.pass_spec(dtype, ways, 4, 4, 4, cut, False, True)
         for dtype, ways in ((word, (False, True, True)), (plain, False))
@@ -121,47 +114,3 @@ def test_words_hold_numbers_apart() -> None:
             taken += range(begin, begin + size)
         assert sorted(taken) == list(range(sum(sizes)))  # without gaps, as kernels have them
         assert word.itemsize in tuning.WORDS
-
-
-# --- digits -------------------------------------------------------------------------------------
-
-
-def ordered_words(keys: np.ndarray[Any, Any], ways: tuple[bool, ...]) -> list[int]:
-    """Return KeyOrder::ordered of each word."""
-    assert keys.dtype.fields is not None
-    total = [0] * keys.size
-    for name, way in zip(keys.dtype.names or (), ways, strict=True):
-        shift = 8 * keys.dtype.fields[name][1]
-        numbers = ordered(np.ascontiguousarray(keys[name]), way)
-        total = [word | number << shift for word, number in zip(total, numbers, strict=True)]
-    return total
-
-
-def packed(word: Dtype, numbers: list[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
-    keys = np.zeros(numbers[0].size, word)
-    for name, each in zip(word.names or (), numbers, strict=True):
-        keys[name] = each
-    return keys
-
-
-def one(word: Dtype, bits: int) -> np.ndarray[Any, Any]:
-    return np.array([bits], f"u{word.itemsize}").view(word)
-
-
-@pytest.mark.parametrize(("first", "second"), list(itertools.product(NAMES, repeat=2)))
-def test_digits_sort_words(first: str, second: str) -> None:
-    for ways in WAYS:
-        word = word_of(first, second, ways=ways).dtype
-        numbers = [some(300, sass.dtype_of(name), i) for i, name in enumerate((first, second))]
-        want = lexical_order(numbers, ways).tolist()
-        codes = ordered_words(packed(word, numbers), ways)
-        (last,) = ordered_words(one(word, last_key(word, ways)), ways)
-        for even in (False, True):
-            order = list(range(300))
-            for digit in digits_of(word, ways, 0, problem.used_bits(word), even):
-                found = [(code >> digit.shift & digit.mask) ^ digit.flip for code in codes]
-                assert (last >> digit.shift & digit.mask) ^ digit.flip == digit.mask
-                order.sort(key=found.__getitem__)
-            assert order == want
-        flipped = flipped_bits(word, ways)
-        assert sorted(range(300), key=lambda i: codes[i] ^ flipped) == want

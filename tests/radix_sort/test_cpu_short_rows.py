@@ -1,4 +1,4 @@
-"""Short rows, which NumPy sorts on the CPU: later calls give the results and errors of a first."""
+"""Short rows, which NumPy sorts on the CPU: orders, devices, keys that others write, dtypes."""
 
 from __future__ import annotations
 
@@ -18,12 +18,7 @@ from gpualgo._algorithms.radix_sort.problem import Sort
 from gpualgo._base import dtypes
 from gpualgo._pipeline import auto
 
-LONG = 1 << 15
 DTYPES = ("int16", "int32", "uint32", "float32", "int64", "uint64", "float64")
-
-
-class Own(np.ndarray[Any, Any]):
-    """A class of somebody's own."""
 
 
 @pytest.fixture(autouse=True)
@@ -48,82 +43,6 @@ def _keys(dtype: str, n: int = 1000) -> np.ndarray[Any, Any]:
     return keys
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_bits(dtype: str) -> None:
-    for n in (0, 1, 2, 77, 5000, LONG - 1):
-        keys = _keys(dtype, n)
-        before, want = keys.copy(), keys[stable_order(keys)]
-        found = ga.radix_sort(keys)
-        assert type(found) is np.ndarray
-        assert found.flags.writeable
-        assert found.flags.owndata
-        assert_bits(found, want)
-        assert_bits(keys, before)
-
-
-@pytest.mark.parametrize("dtype", ["int32", "float64"])
-def test_other_layouts_and_classes(dtype: str) -> None:
-    keys = _keys(dtype)
-    want = keys[stable_order(keys)]
-    memory = np.zeros(keys.nbytes + 1, np.uint8)
-    misaligned = memory[1:].view(dtype)
-    misaligned[...] = keys
-    gaps = np.repeat(keys, 2)[::2]
-    swapped = keys.astype(keys.dtype.newbyteorder())
-    for given in (misaligned, gaps, keys.view(Own)):
-        assert_bits(np.asarray(ga.radix_sort(given)), want)
-    assert_bits(ga.radix_sort(keys[::-1]), keys[::-1][stable_order(keys[::-1])])
-    with pytest.raises(TypeError, match="radix_sort"):
-        ga.radix_sort(swapped)
-    keys.flags.writeable = False
-    assert ga.radix_sort(keys).flags.writeable
-
-
-@pytest.mark.parametrize(
-    ("options", "error"),
-    [
-        ({"axis": True}, TypeError),
-        ({"axis": -1.0}, TypeError),
-        ({"axis": 1}, np.exceptions.AxisError),
-        ({"descending": 0}, TypeError),
-        ({"descending": None}, TypeError),
-        ({"begin_bit": False}, TypeError),
-        ({"begin_bit": 0.0}, TypeError),
-        ({"end_bit": 99}, ValueError),
-        ({"stream": 1}, ValueError),
-        ({"values": 7}, TypeError),
-        ({"values": np.zeros(3)}, ValueError),
-        ({"out": np.zeros(3, np.int32)}, ValueError),
-        ({"out": np.zeros(1000)}, TypeError),
-    ],
-)
-def test_wrong_arguments(options: dict[str, Any], error: type[Exception]) -> None:
-    keys = _keys("int32")
-    before = keys.copy()
-    with pytest.raises(error, match=r"radix_sort|axis"):
-        ga.radix_sort(keys, **options)
-    assert_bits(keys, before)
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_outputs(dtype: str) -> None:
-    for n in (0, 1, 500, LONG + 3):
-        keys = _keys(dtype, n)
-        want, before = keys[stable_order(keys)], keys.copy()
-        memory = np.zeros(2 * n, keys.dtype)
-        memory[:n] = keys
-        assert ga.radix_sort(keys, out=memory[n:]).base is memory  # side by side
-        assert_bits(memory[n:], want)
-        assert_bits(ga.radix_sort(memory[:n], out=memory[n:]), want)
-        assert_bits(memory[:n], before)
-        out = np.zeros(n, keys.dtype)
-        assert ga.radix_sort(keys, out=out) is out
-        assert_bits(out, want)
-        assert ga.radix_sort(keys, out=keys) is keys
-        assert_bits(keys, want)
-        assert_bits(ga.radix_sort(memory[:n], out=memory[:n]), want)
-
-
 def test_orders() -> None:
     assert set(map(np.dtype, ("?", "i1", "u2", "f4", "i8"))) <= set(cpu_numpy._ORDER_KEYS)
     rows = {row.name: row for row in auto.TABLE}
@@ -143,35 +62,6 @@ def test_orders() -> None:
             assert_bits(out, want)
             with pytest.raises(TypeError, match="argsort: axis"):
                 ga.argsort(keys, axis=True)
-
-
-def test_other_options() -> None:
-    keys = _keys("int32")
-    want = keys[stable_order(keys)]
-    out = np.empty_like(keys)
-    assert ga.radix_sort(keys, out=out) is out
-    assert_bits(out, want)
-    assert_bits(ga.radix_sort(keys, axis=0), want)
-    assert_bits(ga.radix_sort(keys, axis=None), want)
-    assert_bits(ga.radix_sort(keys, descending=True), keys[stable_order(keys, True)])
-    assert_bits(ga.radix_sort(keys, end_bit=4), keys[np.argsort(keys & 15, kind="stable")])
-    assert_bits(ga.radix_sort(keys, np.arange(1000))[1], stable_order(keys))
-
-
-def test_the_environment_is_read_by_each_call(monkeypatch: pytest.MonkeyPatch) -> None:
-    from gpualgo._driver import default_device
-
-    token = default_device.chosen.set(None)
-    try:
-        monkeypatch.setenv("GPUALGO_DEVICE", "cpu")
-        assert default_device.current() == default_device.CPU
-        monkeypatch.setenv("GPUALGO_DEVICE", "no device")
-        with pytest.raises(ValueError, match="no device"):
-            ga.radix_sort(_keys("int32"))
-        monkeypatch.setattr("os.environ", {"GPUALGO_DEVICE": "cpu"})
-        assert default_device.current() == default_device.CPU
-    finally:
-        default_device.chosen.reset(token)
 
 
 def test_an_environment_that_another_thread_changes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -61,30 +61,3 @@ def test_digits_that_are_one(kind: str, dtype: str) -> None:
     }[kind].astype(dtype)
     for descending in a_few((False, True)):
         assert_bits(ga.argsort(keys, descending=descending), stable_order(keys, descending))
-
-
-@pytest.mark.parametrize("dtype", [np.dtype("int16"), np.dtype("uint8"), FLOATS[0]], ids=str)
-def test_layouts(dtype: np.dtype[Any]) -> None:
-    keys = _keys(dtype, 40_000)
-    rows = keys.reshape(8, 5000)
-    fixed = keys.copy()
-    fixed.flags.writeable = False
-    for given, axis in (
-        (keys[::-1], -1), (keys[::2], -1), (keys[1:], -1), (fixed, -1), (rows, 1), (rows, 0),
-        (rows.T, 0), (rows[:, ::3], 1), (np.broadcast_to(keys[:5000], (3, 5000)), 1),
-    ):  # fmt: skip
-        want = stable_order(np.ascontiguousarray(given), False, axis)
-        for _ in range(2):
-            assert_bits(ga.argsort(given, axis=axis), want)
-        memory = np.full((*given.shape, 2), -1)
-        out = memory[..., 1]
-        assert ga.argsort(given, axis=axis, out=out) is out
-        assert_bits(out, want)
-        assert (memory[..., 0] == -1).all()
-
-
-def test_tuples_of_two_bytes() -> None:
-    random = np.random.default_rng(0)
-    for dtypes in (("bool", "bool"), ("int8", "uint8"), ("uint8", "bool")):
-        first, second = (random.integers(0, 2, 30_000).astype(dtype) for dtype in dtypes)
-        assert_bits(ga.argsort((first, second)), np.lexsort((second, first)))

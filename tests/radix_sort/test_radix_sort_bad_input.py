@@ -53,19 +53,6 @@ def test_values_of_another_shape(backend: Backend, shape: tuple[int, ...]) -> No
         ga.radix_sort(_x(backend), _x(backend, shape))
 
 
-@pytest.mark.parametrize("value", [1.0, "3", True, np.bool_(1), [1], np.float64(1)], ids=repr)
-def test_bits_are_ints(backend: Backend, value: Any) -> None:
-    keys = _x(backend)
-    ga.radix_sort(keys, begin_bit=1)
-    ga.radix_sort(keys, end_bit=1)
-    with refused(backend, TypeError, "^radix_sort: begin_bit must be an int"):
-        ga.radix_sort(keys, begin_bit=value)
-    with refused(backend, TypeError, "^radix_sort: end_bit must be an int"):
-        ga.radix_sort(keys, end_bit=value)
-    with refused(backend, TypeError, "^radix_sort: begin_bit must be an int, got None"):
-        ga.radix_sort(keys, begin_bit=None)  # type: ignore[arg-type]
-
-
 RANGES = [(0, 0), (5, 5), (7, 3), (-1, 4), (0, 33), (32, 32), (32, None), (33, 40), (0, -1)]
 
 

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from gpualgo._algorithms.radix_sort import cuda
-from gpualgo._algorithms.radix_sort.cuda_passes import Job, Layout
 from gpualgo._algorithms.radix_sort.problem import Sort
 from gpualgo._arrays.forms import Form
 from gpualgo._arrays.view import View
@@ -52,23 +51,6 @@ class Made(NamedTuple):
     def lend(self) -> tuple[int, ...]:
         """Return where the pieces lie in a call."""
         return () if self.plan.storage is None else self.plan.storage.lend(STREAM).pieces
-
-    def run(self) -> list[tuple[str, Any]]:
-        """Return each step's kernel with the addresses it gets, or ("clear", (address, bytes))."""
-        addresses = (b"", 0, 0, 0, b"", *self.arrays, *self.lend())
-        steps: list[tuple[str, Any]] = []
-        for step in self.plan.steps:
-            if isinstance(step, Clear):
-                steps.append(("clear", (addresses[step.slot], step.num_bytes)))
-                continue
-            taken = step.pick(addresses)
-            offsets = step.offsets or (0,) * len(taken)
-            numbers = tuple(a + o for a, o in zip(taken, offsets, strict=True))
-            steps.append((step.kernel.name.partition("_kernel")[0].split("::")[1], numbers))
-        return steps
-
-    def names(self) -> list[str]:
-        return [name for name, _ in self.run()]
 
 
 class Kernel:
@@ -221,133 +203,18 @@ def test_every_plan_is_sound(keys: Kind, layout: dict[str, Any], machine: Machin
                 check(machine.sort(keys, shape, index=index, **layout), machine)
 
 
-# --- which steps --------------------------------------------------------------------------------
-
-PASSES = ["radix_histogram", *["radix_pass"] * 4]
-
-
-def test_steps_in_their_order(machine: Machine) -> None:
-    n = (1 << 22,)
-    assert machine.sort("float32", n).names() == PASSES
-    assert machine.sort("float32", (20,)).names() == ["sort_small_rows"]
-    assert machine.sort("float32", (99, 3000)).names() == ["sort_rows"]
-    assert machine.sort("int8", n).names() == ["counting_sort_count", "counting_sort_fill"]
-    counted = ["clear", "counting_sort_count", "counting_sort_fill"]
-    assert machine.sort("uint16", n).names() == counted
-    assert machine.sort("float32", n, step=2).names() == ["copy", *PASSES]
-    assert machine.sort("float32", n, step=2, out_step=2).names() == ["copy", *PASSES, "copy"]
-    pairs = machine.sort("float32", n, "int64", step=2, out_step=2)
-    assert pairs.names() == ["copy", "copy", *PASSES, "copy", "copy"]
-    assert machine.sort("float32", n, "V24").names() == [*PASSES, "gather"]
-    items = machine.sort("float32", n, "V24", step=2, out_step=2)
-    assert items.names() == ["copy", *PASSES, "copy", "gather", "copy", "copy"]
-    assert machine.sort("float32", n, index="int64", shift=2).names() == ["copy", *PASSES]
-    assert machine.sort("bool", (100_000,), in_place=True).names() == PASSES[:3]
-
-
 def test_what_a_stream_keeps(machine: Machine) -> None:
     """Few keys take what is kept; more allocate a copy of them, and beside copies all of it."""
-    machine.sort("float32", (30_000,)).run()
+    machine.sort("float32", (30_000,)).lend()
     assert not machine.allocated
-    machine.sort("float32", (1 << 20,)).run()
+    machine.sort("float32", (1 << 20,)).lend()
     assert machine.allocated == [4 << 20]
     made = machine.sort("float32", (1 << 20,), out_step=2)
-    made.run()
+    made.lend()
     assert machine.allocated == [4 << 20, made.plan.temp_storage_bytes]
 
 
-# --- addresses ----------------------------------------------------------------------------------
-
-
-def test_rows_in_batches(machine: Machine) -> None:
-    """1029 rows are sorted 512 at a time, all in the same storage."""
-    row = 70_000
-    made = machine.sort("uint32", (1029, row), "float64")
-    steps = made.run()
-    assert [name for name, _ in steps] == [*PASSES * 2, "clear", "clear", *PASSES]
-    keys, values, out_keys, out_values = made.arrays
-    control, states, tables, sides = made.lend()
-    assert min(control, states) == OWN  # nothing is kept
-    for first, rows, batch in ((0, 512, steps[:5]), (512, 512, steps[5:10]), (1024, 5, steps[12:])):
-        job = Job(0, np.dtype("u4"), 1029, row, False, 0, 32, value_bytes=8, result_bytes=8)
-        layout = Layout(job, rows, 4, 2048)
-        needed = (layout.control_bytes, 0, layout.table_bytes, layout.side_bytes)
-        assert all(p.num_bytes >= n for p, n in zip(made.pieces, needed, strict=True))
-        small, wide = 4 * row * first, 8 * row * first
-        described = (control, control + layout.counts, tables, tables + layout.schedule)
-        (_, counted), *moved = batch
-        assert counted == (keys + small, *described)
-        for _, addresses in moved:
-            assert addresses == (
-                keys + small, values + wide, out_keys + small, out_values + wide, sides,
-                sides + layout.first_values, out_keys + small, out_values + wide, states,
-                *described,
-            )  # fmt: skip
-        if rows == 5:
-            assert steps[10][1] == (control, layout.control_bytes)
-    cleared, num_bytes = steps[11][1]
-    assert cleared == states
-    assert 0 < num_bytes < made.pieces[1].num_bytes == 256 + 8 * 256 * 2048
-
-
-def test_indices_lend_room_to_keys(machine: Machine) -> None:
-    """Where sorted keys are not wanted, their second place is within the output or the sides."""
-    n = 1 << 22
-    wide = machine.sort("uint32", (n,), index="int64")
-    *_, (_, addresses) = wide.run()
-    keys, out = wide.arrays
-    assert addresses[:4] == (keys, 0, 0, out)
-    assert addresses[6:8] == (out + 4 * n, out)
-    narrow = machine.sort("float64", (n,), index="int32")
-    *_, (_, addresses) = narrow.run()
-    assert addresses[6:8] == (addresses[4] + (8 + 4) * n, narrow.arrays[1])
-
-
-def test_a_launch_reads_what_copies_wrote(machine: Machine) -> None:
-    made = machine.sort("float32", (1 << 22,), step=2, out_step=2)
-    (_, (source, rows)), (_, counted), *_, (_, (done, target)) = made.run()
-    assert (source, target) == made.arrays
-    assert rows == counted[0] == done
-
-
-# --- tuples -------------------------------------------------------------------------------------
-
-ONE, WIDE, BOTH = (4 << 20,), ("float64", "int64"), ("int32", "float32")
-EIGHT = ["radix_histogram", *["radix_pass"] * 8]
-CLEARED = ["clear", "clear"]
-
-
-def test_one_word(machine: Machine) -> None:
-    sort = machine.sort
-    assert sort(BOTH, ONE).names() == ["pack_words", *EIGHT, "unpack_words"]
-    assert sort(BOTH, (20,)).names() == ["pack_words", "sort_small_rows", "unpack_words"]
-    assert sort(BOTH, ONE, ("V3",)).names() == ["pack_words", *EIGHT, "gather", "unpack_words"]
-    assert sort(BOTH, ONE, BOTH).names() == [
-        "pack_words", "pack_words", *EIGHT, "unpack_words", "unpack_words",
-    ]  # fmt: skip
-    assert sort(BOTH, ONE, index="int64").names() == ["pack_words", *EIGHT]
-    assert sort(("float32",), ONE, BOTH).names() == ["pack_words", *PASSES, "unpack_words"]
-    moved = sort(BOTH, ONE, ("V8",), step=2, out_step=2)
-    assert moved.names() == ["pack_words", "copy", *EIGHT, "copy", "unpack_words"]
-    assert sort(BOTH, ONE, shift=1).names() == [
-        "copy", "copy", "pack_words", *EIGHT, "unpack_words",
-    ]  # fmt: skip
-
-
-def test_two_groups(machine: Machine) -> None:
-    sort = machine.sort
-    ordered = [*EIGHT, "pack_words", *CLEARED, *EIGHT]
-    assert sort(WIDE, ONE).names() == [*ordered, "pack_words"]
-    assert sort(WIDE, ONE, out_step=2).names() == [*ordered, "copy", "pack_words", "copy"]
-    assert sort(WIDE, ONE, index="uint32").names() == ordered
-    assert sort(WIDE, ONE, index="int64").names() == [*ordered, "pack_words"]
-    in_place = sort(WIDE, ONE, ("int8", "V3"), in_place=True)
-    assert in_place.names() == [
-        *ordered, "copy", "pack_words", "copy", "pack_words", "copy", "gather", "copy",
-    ]  # fmt: skip
-    assert sort(WIDE, (70_000, 8)).names() == [
-        "sort_small_rows", "pack_words", "sort_small_rows", "pack_words",
-    ]  # fmt: skip
+ONE, WIDE = (4 << 20,), ("float64", "int64")
 
 
 def test_groups_use_the_same_storage(machine: Machine) -> None:

@@ -1,4 +1,4 @@
-"""Sorts of elements of several numbers: the kinds of tuples, outputs, in place, plans, graphs."""
+"""Sorts of elements of several numbers: the kinds of tuples, outputs, in place, plans."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from lexical import Host, assert_leaves, leaves, lexical_order, some
+from lexical import Host, assert_leaves, lexical_order, some
 from support import LAYOUTS, Array, Backend, a_few
 from test_radix_sort import assert_bits
 
@@ -172,42 +172,3 @@ def test_plans(backend: Backend, dtypes: tuple[str, ...]) -> None:
         got = plan(device, moved, temp_storage=storage)
         assert_leaves(backend, got, wanted)
     assert plan(device, moved, out=out, temp_storage=storage) is out
-
-
-@pytest.mark.parametrize("dtypes", DTYPES, ids=str)
-def test_graphs(cuda: Backend, dtypes: tuple[str, ...]) -> None:
-    keys, values = keys_of(dtypes), keys_of(("float32", "int16"))
-    device, moved = (tuple(map(cuda.to_device, x)) for x in (keys, values))
-    with ga.graph() as graph:
-        got = ga.radix_sort(device, moved)
-        indices = ga.argsort(device, descending=True)
-    assert len(leaves(got)) == len(keys) + len(values)
-    for seed in (0, 3):
-        for mine in (*keys, *values):
-            mine[...] = np.roll(mine, seed)
-        others = [cuda.to_device(x) for x in (*keys, *values)]
-        for x, other in zip((*device, *moved), others, strict=True):
-            x[...] = other
-        graph.launch()
-        order = lexical_order(keys)
-        assert_leaves(cuda, got, [x[order] for x in (*keys, *values)])
-        assert_bits(cuda.to_host(indices), lexical_order(keys, True))
-
-
-def test_host_arrays_on_a_gpu(cuda: Backend) -> None:
-    dtype = np.dtype([("a", "u1"), ("b", "f4"), ("c", "f8")])
-    x = np.zeros(N, dtype)
-    for seed, name in enumerate(dtype.names or ()):
-        x[name] = some(N, dtype[name], seed)
-    order = lexical_order([x[name] for name in dtype.names or ()])
-    with ga.default_device(cuda.name):
-        got, moved = ga.radix_sort(x, x)
-        for name in dtype.names or ():
-            assert_bits(got[name], x[name][order])
-            assert_bits(moved[name], x[name][order])
-        assert_bits(ga.argsort((x["a"], x["b"])), lexical_order((x["a"], x["b"])))
-        pinned = ga.empty_pinned((N,), dtype)
-        pinned[...] = x
-        assert ga.radix_sort(pinned, out=pinned) is pinned
-        for name in dtype.names or ():
-            assert_bits(pinned[name], x[name][order])

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from lexical import check, lexical_order, some
-from support import BFLOAT16, LAYOUTS, REAL, Backend, a_few, is_emulated, scaled
+from support import BFLOAT16, REAL, Backend, a_few, is_emulated, scaled
 from test_radix_sort import assert_bits
 
 import gpualgo as ga
@@ -98,20 +98,6 @@ def test_zeros_and_nans_are_equal_and_keep_their_bits(backend: Backend, descendi
         check(backend, (second, first), (np.arange(98),), descending=descending)
 
 
-def test_agrees_with_lexsort(backend: Backend) -> None:
-    rng = np.random.default_rng(3)
-    a, b, c = (rng.integers(-3, 3, 999) for _ in range(3))
-    keys = tuple(map(backend.to_device, (a, b, c)))
-    assert_bits(backend.to_host(ga.argsort(keys)), np.lexsort((c, b, a)))
-
-
-def test_complex_numbers_by_their_parts(backend: Backend) -> None:
-    z = np.array([1 + 2j, 0 + 3j, 1 + 1j, 0 - 1j])
-    x = backend.to_device(z)
-    order = backend.to_host(ga.argsort((x.real, x.imag)))
-    assert_bits(z[order], np.sort(z))
-
-
 # --- values -------------------------------------------------------------------------------------
 
 VALUES: dict[str, tuple[Any, ...]] = {
@@ -170,15 +156,6 @@ def test_values_of_any_items() -> None:
 AXES = [((40, 33), 1), ((40, 33), 0), ((40, 33), None), ((5, 300, 7), 1), ((3, 2100), 1)]
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_layouts(backend: Backend, layout: str) -> None:
-    for dtypes in (("int32", "float16"), ("float32", "float64")):
-        keys = tuple(some((30, 41), d, i) for i, d in enumerate(dtypes))
-        device = (backend.arrange(layout, keys[0]), backend.to_device(keys[1]))
-        for axis in a_few((1, 0, None)):
-            check(backend, keys, (np.arange(1230).reshape(30, 41),), device=device, axis=axis)
-
-
 @pytest.mark.parametrize(("shape", "axis"), AXES, ids=str)
 def test_axes(backend: Backend, shape: tuple[int, ...], axis: int | None) -> None:
     values = some(shape, "int16", 4), some(shape, "float32", 5)
@@ -192,12 +169,6 @@ def test_arrays_are_broadcast(backend: Backend) -> None:
         values = some((70,), "int8", 2), some((9, 1), "int64", 3)
         check(backend, (rows, columns), values, axis=axis)
         check(backend, (columns, rows, some(70, "float64")), values, axis=axis)
-
-
-def test_no_axes(backend: Backend) -> None:
-    check(backend, (np.array(3), np.array(2.5)), (np.array(7),), axis=None)
-    check(backend, (np.zeros((3, 0)), np.zeros((3, 0), np.int8)), axis=0)
-    check(backend, (np.zeros((0, 3)), np.zeros((0, 3), np.int8)), axis=None)
 
 
 @pytest.mark.parametrize("dtype", ["int32", "uint32", "uint64"])

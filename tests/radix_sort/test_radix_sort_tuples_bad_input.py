@@ -113,15 +113,6 @@ def test_bits_mean_nothing(backend: Backend) -> None:
         ga.radix_sort(keys[0], keys, begin_bit=9, end_bit=3)
 
 
-def test_axes(backend: Backend) -> None:
-    keys = _x(backend), _x(backend)
-    for sort, name in SORTS:
-        with refused(backend, np.exceptions.AxisError, f"^{name}: axis 2 is out of bounds"):
-            sort(keys, axis=2)
-        with refused(backend, TypeError, f"^{name}: axis must be None or an int, got '0'"):
-            sort(keys, axis="0")
-
-
 def test_outputs_that_are_built_otherwise(backend: Backend) -> None:
     x, y = _x(backend), _x(backend)
     keys = Point(_x(backend), _x(backend))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import sass
-from sass import Capability, needs_cuobjdump
+from sass import MAIN, Capability, needs_cuobjdump
 from support import sampled
 
 from gpualgo._algorithms.reduce import tuning
@@ -16,7 +16,6 @@ from gpualgo._cuda import build
 from gpualgo._cuda.headers import Cpp
 from gpualgo._operators.operator import Operator, as_operator
 
-MAIN: Capability = (9, 0)
 ADD = as_operator(operator.add, "test", 2)
 LAMBDA = Operator(lambda a, b: b if a == b else a + b)
 FIRST = Operator(lambda a, b: a if a[0] == b[0] else b)

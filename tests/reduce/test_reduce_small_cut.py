@@ -67,37 +67,6 @@ def test_positions_come_to_many_blocks() -> None:
     assert _of_positions(tuning.SMALL_MOST_BLOCKS + 1) is None
 
 
-def test_positions_wait_as_arrays_of_as_many_blocks() -> None:
-    dtype = np.dtype(np.float32)
-    waits: dict[int, set[int]] = {}
-    for size in range(1, 1 << 22, 1 << 10):
-        cut = tuning.small_tiling(size + tuning.row_items(dtype), dtype)
-        if cut is not None:
-            waits.setdefault(cut.num_blocks, set()).add(cut.policy.wait)
-    assert {1, 64, 65, 128, 129, tuning.SMALL_MOST_BLOCKS} <= set(waits)
-    for num_blocks, expected in waits.items():
-        cut = _of_positions(num_blocks)
-        assert cut is not None
-        assert cut.policy.wait == min(expected), num_blocks
-
-
-computed = st.builds(
-    lambda numbers, fields: records.Computed(tuple(numbers), records.record("abcdefgh", fields)),
-    st.lists(dtypes | st.just(records.POSITION), min_size=1, max_size=8),
-    st.lists(dtypes, min_size=8, max_size=8),
-)
-anything = dtypes | computed | st.lists(dtypes, min_size=2, max_size=8).map(
-    lambda fields: records.record(map(str, range(len(fields))), fields)
-)  # fmt: skip
-
-
-@given(st.integers(0, 22).flatmap(lambda bits: st.integers(1, 1 << bits)), anything)
-def test_one_block_alone_waits_for_nobody(num_items: int, source: records.Element) -> None:
-    cut = tuning.small_tiling(num_items, source)
-    if cut is not None:
-        assert (cut.policy.wait == 0) == (cut.num_blocks == 1)
-
-
 @pytest.mark.parametrize("n", [4113, 12_300])
 @pytest.mark.usefixtures("cuda")
 def test_positions_that_several_blocks_reduce(n: int) -> None:

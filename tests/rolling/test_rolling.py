@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from support import (
     DTYPES,
-    LAYOUTS,
     Backend,
     a_few,
     affine,
@@ -24,7 +23,6 @@ from support import (
 )
 
 import gpualgo as ga
-from gpualgo import lazy
 
 LONG = scaled(100_003, emulated=3_001)
 
@@ -130,14 +128,6 @@ def test_float_sums_do_not_cancel(backend: Backend) -> None:
     np.testing.assert_array_equal(got[51:], np.full(140, 10, np.float32))
 
 
-def test_bits_do_not_depend_on_the_layout(backend: Backend) -> None:
-    x = random_array((300, 41), np.dtype("float32"))
-    wanted = backend.to_host(ga.rolling(backend.to_device(x), 17, axis=0))
-    for layout in a_few(LAYOUTS, 3):
-        got = ga.rolling(backend.arrange(layout, x), 17, axis=0)
-        assert_same(backend.to_host(got), wanted)
-
-
 class Pair(NamedTuple):
     a: Any
     b: Any
@@ -162,13 +152,6 @@ def test_structured(backend: Backend) -> None:
     got = ga.rolling(x, 7, lambda p, q: (p.a + q.a, q.b))
     np.testing.assert_array_equal(got["a"], expected(x["a"], 7))
     np.testing.assert_array_equal(got["b"], x["b"][6:])
-
-
-def test_position_beside_an_array(backend: Backend) -> None:
-    x = random_array(1030, np.dtype("int64"))
-    got = ga.rolling((backend.to_device(x), lazy.arange(1030)), 4, lambda a, b: (a[0], b[1]))
-    assert_same(backend.to_host(got[0]), x[:1027])
-    assert_same(backend.to_host(got[1]), np.arange(3, 1030))
 
 
 def test_other_callables(backend: Backend) -> None:

@@ -87,33 +87,6 @@ def test_tuples_and_lazy_inputs(backend: Backend) -> None:
     assert (values.tolist(), found.tolist()) == (list(range(91)), [100] * 90 + [1])
 
 
-def of_a_round(number: int, distance: int) -> list[tuple[Any, Any]]:
-    """Return values and lengths of new arrays, and what has such runs."""
-    x, y = in_runs(2006, 9, seed=number), in_runs(1003, 3, "int32", seed=number)
-    close = np.cumsum(np.diff(y, prepend=y[0]) != 0) * distance
-    found = ga.run_length_encode(close, eq=lambda a, b: b - a < distance)
-    pairs, lengths = ga.run_length_encode((y, y * 2))
-    return [
-        (ga.run_length_encode(x), x),
-        (ga.run_length_encode(x[::-2]), x[::-2]),
-        (ga.run_length_encode(lazy.asarray(y) * 2), y * 2),
-        (found, close),
-        ((pairs[0], lengths), y),
-    ]
-
-
-def test_warm_calls() -> None:
-    """What is kept of a call is its layout: arrays, captured numbers, results are each call's."""
-    found = [pair for number in range(4) for pair in of_a_round(number, number % 3 + 1)]
-    for got, x in found:
-        for mine, want in zip(got, encoded(x), strict=True):
-            assert mine.dtype == want.dtype
-            assert mine.tobytes() == want.tobytes()
-            assert mine.flags.owndata
-    for x in (in_runs(n, 3) for n in (1, 1, 2)):
-        np.testing.assert_array_equal(ga.unique(x, consecutive=True), encoded(x)[0])
-
-
 def test_equality_of_the_caller(backend: Backend) -> None:
     """Of an element and the one before: not an equivalence, in the order of elements."""
     x = np.cumsum(random_array(9001, np.dtype("int8")).astype(np.int32) % 7)

@@ -10,7 +10,7 @@ import pytest
 import sass
 from hypothesis import given
 from hypothesis import strategies as st
-from sass import Capability, needs_cuobjdump
+from sass import MAIN, Capability, needs_cuobjdump
 from support import sampled
 
 from gpualgo._algorithms.merge_sort.problem import Comparison
@@ -19,8 +19,6 @@ from gpualgo._base import records
 from gpualgo._cuda.build import Spec
 from gpualgo._operators.operator import Operator
 
-MAIN: Capability = (9, 0)
-OTHERS: list[Capability] = [(7, 5), (8, 0), (10, 0), (12, 0)]
 INT64 = np.dtype("int64")
 MANY = 1 << 28
 COARSE = Operator(lambda a, b: a // 16 < b // 16)
@@ -44,23 +42,18 @@ def specs(element: Any, op: Operator | None = None, num_queries: int = MANY) -> 
 @pytest.mark.parametrize("name", sampled(["int8", "float16", "float32", "int64"], ["float32"]))
 def test_nodes_are_loaded_whole(name: str, tmp_path: Path) -> None:
     dtype = sass.dtype_of(name)
-    search, samples = sass.read_all(specs(dtype), MAIN, tmp_path)
-    for code in (search, samples):
-        assert code.local_bytes <= 64  # of four nodes under way
-        assert not code.calls()
+    search, _ = sass.held(specs(dtype), MAIN, tmp_path, 64)  # bytes, of four nodes under way
     width = min(128, 8 * dtype.itemsize << cuda.NODE_BITS.get(dtype.itemsize, 3))
     assert search.count(rf"LDG\.E\.{width}") > 0
 
 
 @needs_cuobjdump
-@pytest.mark.parametrize("capability", sampled(OTHERS, [(7, 5)]))
+@pytest.mark.parametrize("capability", sampled(sass.OTHERS, [(7, 5)]))
 def test_other_architectures(capability: Capability, tmp_path: Path) -> None:
     pair = records.record(["0", "1"], [np.dtype("int32"), np.dtype("float64")])
     found = [*specs(np.dtype("int32"), COARSE), *specs(pair), *specs(INT64, None, 64)]
     assert len(found) == 4  # a pair and a few queries take no samples
-    for code in sass.read_all(found, capability, tmp_path):
-        assert code.local_bytes <= 64
-        assert not code.calls()
+    sass.held(found, capability, tmp_path, 64)
 
 
 @given(

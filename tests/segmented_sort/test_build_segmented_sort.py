@@ -10,7 +10,7 @@ import pytest
 import sass
 from hypothesis import given
 from hypothesis import strategies as st
-from sass import Capability, needs_cuobjdump
+from sass import MAIN, Capability, needs_cuobjdump
 from support import sampled
 
 from gpualgo._algorithms.merge_sort.problem import Comparison
@@ -18,9 +18,6 @@ from gpualgo._algorithms.segmented_sort import cuda
 from gpualgo._base import records
 from gpualgo._cuda import build
 
-MAIN: Capability = (9, 0)
-OTHERS: list[Capability] = [(7, 5), (8, 0), (8, 6), (10, 0), (12, 0)]
-SHARED_LIMITS = {(7, 5): 64 << 10, (8, 0): 163 << 10, (8, 6): 99 << 10, (12, 0): 99 << 10}
 MANY = 1 << 28
 INT8, INT64, FLOAT16, FLOAT32 = map(np.dtype, ("int8", "int64", "float16", "float32"))
 PAIR = records.record(("0", "1"), (INT64, FLOAT32))
@@ -33,18 +30,15 @@ def check(
     element: Any, values: list[int], capability: Capability, folder: Path, num_items: int = MANY,
     spilled: int = 64, mean: int = 16,
 ) -> None:  # fmt: skip
-    limit, overlaps = SHARED_LIMITS.get(capability, 227 << 10), capability >= (9, 0)
+    limit, overlaps = sass.shared_bytes(capability), capability >= (9, 0)
     cut = cuda.policy_of(num_items, num_items // mean, element.itemsize, values, limit)
     order = Comparison(element, None, (True,) * len(records.field_dtypes(element)))
-    for spec in (
+    specs = [
         cuda.tiles_spec(order, values, cut, overlaps),
         *cuda.merge_specs(order, values, cut, overlaps, limit if capability >= (8, 0) else 0),
         *cuda.span_specs(cut, overlaps),
-    ):
-        code = sass.read(spec, capability, folder)
-        where = f"{build.arch_of(capability)} {spec.expression}"
-        assert not code.calls(), f"{where}: calls"
-        assert code.local_bytes <= spilled, f"{where}: {code.local_bytes} bytes local"
+    ]
+    sass.held(specs, capability, folder, spilled)
 
 
 @pytest.mark.slow
@@ -68,7 +62,7 @@ def test_all_is_held_in_registers(element: Any, values: list[int], tmp_path: Pat
 
 @pytest.mark.slow
 @needs_cuobjdump
-@pytest.mark.parametrize("capability", sampled(OTHERS, [(7, 5), (12, 0)]), ids=build.arch_of)
+@pytest.mark.parametrize("capability", sampled(sass.OTHERS, [(7, 5), (12, 0)]), ids=build.arch_of)
 def test_other_architectures(capability: Capability, tmp_path: Path) -> None:
     check(FLOAT32, [4], capability, tmp_path)
     check(INT64, [], capability, tmp_path, 1 << 16)

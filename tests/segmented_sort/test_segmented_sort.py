@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from segments.test_segments import CASES, cut
 from support import (
-    LAYOUTS,
     REAL,
     Backend,
     a_few,
@@ -60,23 +59,6 @@ def test_dtypes(backend: Backend, dtype: np.dtype[Any]) -> None:
     for descending in a_few((False, True)):
         want = keys[orders(keys, offsets, descending=descending)]
         assert_same(backend.to_host(SORT(*given, descending=descending)), want)
-
-
-@pytest.mark.parametrize("layout", ["offset", "step", "reversed"])
-def test_outputs(backend: Backend, layout: str) -> None:
-    assert layout in LAYOUTS
-    keys = random_array((500,), np.dtype("int16"))
-    offsets = cut(500, 20)
-    want, numbers = orders(keys, offsets), np.arange(500, dtype=np.float64)
-    given = backend.arrange(layout, keys), backend.arrange(layout, offsets)
-    values = backend.arrange(layout, numbers)
-    outs = backend.arrange(layout, keys), backend.arrange(layout, numbers)
-    assert SORT(*given, values=values, out=outs) is outs
-    assert_same(backend.to_host(outs[0]), keys[want])
-    assert_same(backend.to_host(outs[1]), numbers[want])
-    assert SORT(*given, values=values, out=(given[0], values))[0] is given[0]  # in place
-    assert_same(backend.to_host(given[0]), keys[want])
-    assert_same(backend.to_host(values), numbers[want])
 
 
 class Pair(NamedTuple):

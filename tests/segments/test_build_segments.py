@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import sass
-from sass import Capability, needs_cuobjdump
+from sass import MAIN, Capability, needs_cuobjdump
 from support import sampled
 
 from gpualgo._algorithms.segments import cuda
@@ -18,8 +18,6 @@ from gpualgo._base import dtypes, records
 from gpualgo._cuda.build import Spec
 from gpualgo._operators.operator import Operator
 
-MAIN: Capability = (9, 0)
-OTHERS: list[Capability] = [(7, 5), (8, 0), (10, 0), (12, 0)]
 FLOAT32, INDEX = np.dtype("float32"), np.dtype("int64")
 FIRST = Operator(lambda a, b: b if a == b else a)
 SHARED_LIMIT = 64 << 10
@@ -58,9 +56,7 @@ def test_every_dtype(name: str, tmp_path: Path) -> None:
     """Nothing is kept in local memory, nothing called."""
     dtype = sass.dtype_of(name)
     specs = [*reductions(FIRST, dtype), *scans(FIRST, dtype), *starts(FIRST, dtype)]
-    for code in sass.read_all(specs, MAIN, tmp_path):
-        assert code.local_bytes == 0
-        assert not code.calls()
+    sass.held(specs, MAIN, tmp_path)
 
 
 @needs_cuobjdump
@@ -74,9 +70,7 @@ def test_loads(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @needs_cuobjdump
-@pytest.mark.parametrize(
-    "capability", [OTHERS[0], *(pytest.param(c, marks=pytest.mark.exhaustive) for c in OTHERS[1:])]
-)
+@pytest.mark.parametrize("capability", sampled(sass.OTHERS, [(7, 5)]))
 def test_every_architecture(capability: Capability, tmp_path: Path) -> None:
     pair = records.record(["0", "1"], [np.dtype("int32"), np.dtype("complex128")])
     swapped, overlaps = Operator(lambda a, b: (a[0], b[1])), capability >= MAIN
@@ -87,9 +81,7 @@ def test_every_architecture(capability: Capability, tmp_path: Path) -> None:
     ]  # fmt: skip
     # On sm_100 the kernel of chunks has a frame of 8 bytes, on sm_90 and sm_120 none.
     spilled = 8 if capability == (10, 0) else 0
-    for code in sass.read_all(specs, capability, tmp_path):
-        assert code.local_bytes <= spilled
-        assert not code.calls()
+    sass.held(specs, capability, tmp_path, spilled)
 
 
 @pytest.mark.parametrize(

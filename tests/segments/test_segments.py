@@ -237,20 +237,6 @@ def test_wider_accumulator(backend: Backend) -> None:
         assert_same(backend.to_host(f(*given, dtype=np.int64)), want)
 
 
-def test_captured(backend: Backend) -> None:
-    """An operator that captures a number and an array."""
-    table, step = backend.to_device(np.array([5, 7])), 2
-
-    def op(a: Any, b: Any) -> Any:
-        return a + b + table[1] + step
-
-    x, offsets = np.arange(90), np.array([0, 50, 50, 90])
-    given = backend.to_device(x), backend.to_device(offsets)
-    for f in ALL:
-        want = expected(f, x, offsets, 4, lambda a, b: a + b + 9)
-        assert_same(backend.to_host(f(*given, 4, op)), want)
-
-
 @pytest.mark.parametrize("f", ALL, ids=lambda f: f.__name__)
 @pytest.mark.parametrize("op", [np.add, lambda a, b: a + b], ids=["known", "unknown"])
 def test_cores(f: Callable[..., Any], op: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,18 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 import sass
-from sass import Capability, needs_cuobjdump
+from sass import MAIN, Capability, needs_cuobjdump
 from support import sampled
 
 from gpualgo._algorithms.select import cuda
 from gpualgo._algorithms.select.problem import HEADS, IF, MARKED
 from gpualgo._base import dtypes, records
-from gpualgo._cuda.build import Spec
 from gpualgo._operators.operator import Operator, builtin
 
-MAIN: Capability = (9, 0)
-OTHERS: list[Capability] = [(7, 5), (8, 0), (10, 0), (12, 0)]
-LIMITS = {(7, 5): 64 << 10, (8, 0): 163 << 10, (12, 0): 99 << 10}  # of shared memory
 FLOAT32, BYTE = np.dtype("float32"), np.dtype("uint8")
 NOT_ZERO = Operator(lambda a: a != 0)
 NO_OPERATOR = builtin("no_operator")
@@ -30,7 +26,7 @@ pytestmark = pytest.mark.usefixtures("own_cache")
 
 def kinds(dtype: Any, capability: Capability = MAIN) -> list[cuda.Kind]:
     """Return a selection by a function and by marks, a partition, heads, and run lengths."""
-    limit, has_redux = LIMITS.get(capability, 227 << 10), capability >= (8, 0)
+    limit, has_redux = sass.shared_bytes(capability), capability >= (8, 0)
     marked = records.record(["0", "1"], [dtype, BYTE])
 
     def kind(op: Any, source: Any, kept: str, **more: Any) -> cuda.Kind:
@@ -54,27 +50,21 @@ def wide(kind: cuda.Kind) -> cuda.Kind:
     return replace(kind, is_wide=True, access=cuda.spaced(leaves, is_even=False))
 
 
-def check(specs: list[Spec], capability: Capability, folder: Path) -> None:
-    for spec, code in zip(specs, sass.read_all(specs, capability, folder), strict=True):
-        assert not code.calls(), spec.expression
-        assert code.local_bytes <= 32, f"{spec.expression}: {code.local_bytes} bytes"
-
-
 @needs_cuobjdump
 @pytest.mark.parametrize("name", sampled(dtypes.NAMES, ["float32"]))
 def test_every_dtype(name: str, tmp_path: Path) -> None:
     dtype = sass.dtype_of(name)
-    check([kind.selecting for kind in kinds(dtype)], MAIN, tmp_path)
+    sass.held([kind.selecting for kind in kinds(dtype)], MAIN, tmp_path, 32)
 
 
 @pytest.mark.slow
 @needs_cuobjdump
-@pytest.mark.parametrize("capability", sampled(OTHERS, [(7, 5)]))
+@pytest.mark.parametrize("capability", sampled(sass.OTHERS, [(7, 5)]))
 def test_every_architecture(capability: Capability, tmp_path: Path) -> None:
     found = kinds(FLOAT32, capability)
     rest = wide(found[2])
     specs = [*(kind.selecting for kind in found), rest.selecting, rest.counting]
-    check(specs, capability, tmp_path)
+    sass.held(specs, capability, tmp_path, 32)
 
 
 @pytest.mark.parametrize("limit", [48 << 10, 64 << 10, 99 << 10, 163 << 10, 227 << 10])

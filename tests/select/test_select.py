@@ -1,7 +1,4 @@
-"""select and stable_partition against NumPy's indexing with a mask.
-
-One file of more than 300 lines: each test is of one promise of the same two functions.
-"""
+"""select and stable_partition against NumPy's indexing with a mask."""
 
 from __future__ import annotations
 
@@ -101,62 +98,6 @@ def test_tuples(backend: Backend) -> None:
         same(backend, rest.x, x[~want])
 
 
-def of_a_round(number: int, limit: float) -> list[tuple[Any, Any]]:
-    """Return what select gives of new arrays, and what it should."""
-    x = np.roll(random_array(2006, np.dtype("f8"), number), number)
-    keep = np.roll(marks(2006), number)
-    half, row = x[::-2], np.float32(number)
-    points = np.zeros(1003, [("x", "i2"), ("y", "f8")])
-    points["x"], points["y"] = np.arange(1003) + number, half
-    return [
-        (ga.select(x, lambda a: a > limit), x[x > limit]),
-        (ga.select(x, lambda a: a > 0.25), x[x > 0.25]),
-        (ga.select(half, lambda a: a > limit), half[half > limit]),
-        (ga.select(x, keep), x[keep]),
-        (ga.select(lazy.arange(2006), keep), np.flatnonzero(keep)),
-        (ga.select(points, lambda p: p.y > limit), points[points["y"] > limit]),
-        (ga.select((half, points["x"]), lambda p: p[0] > limit)[1], points["x"][half > limit]),
-        (ga.select((half, row), lambda p: p[0] > p[1])[1], np.repeat(row, (half > row).sum())),
-    ]
-
-
-def test_warm_calls() -> None:
-    """What is kept of a call is its layout: arrays, captured numbers, results are each call's."""
-    found = [
-        pair
-        for number, limit in enumerate((0.5, -1.0, 100.0, 0.5))
-        for pair in of_a_round(number, limit)
-    ]
-    for got, want in found:
-        assert got.dtype == want.dtype
-        assert got.tobytes() == want.tobytes()
-        assert got.flags.owndata
-
-
-def parted_in_a_round(number: int, limit: float) -> list[tuple[Any, Any, Any]]:
-    """Return parts of new arrays, the arrays, and their marks."""
-    x = random_array(2006, np.dtype("f8"), number)
-    keep, places = np.roll(marks(2006), number), lazy.arange(2006)
-    kept, rest = ga.stable_partition((places, x), keep)
-    return [
-        (ga.stable_partition(x, lambda a: a > limit), x, x > limit),
-        (ga.stable_partition(x, keep), x, keep),
-        (ga.stable_partition(places, keep), np.arange(2006), keep),
-        ((kept[1], rest[1]), x, keep),
-    ]
-
-
-def test_warm_partitions() -> None:
-    found = [
-        each
-        for number, limit in enumerate((0.5, -100.0, 100.0, 0.5))
-        for each in parted_in_a_round(number, limit)
-    ]
-    for (kept, rest), x, keep in found:
-        np.testing.assert_array_equal(kept, x[keep], strict=True)
-        np.testing.assert_array_equal(rest, x[~keep], strict=True)
-
-
 def test_structured(backend: Backend) -> None:
     points = np.zeros(5003, [("x", "i2"), ("y", "f8")])
     points["x"], points["y"] = np.arange(5003), random_array(5003, np.dtype("f8"))
@@ -189,15 +130,6 @@ def test_lazy_inputs(backend: Backend) -> None:
     places, values = ga.stable_partition((lazy.arange(n), given), mask)[1]
     same(backend, places, np.flatnonzero(~keep))
     same(backend, values, x[~keep])
-
-
-def test_what_is_captured(backend: Backend) -> None:
-    x = random_array(3001, np.dtype("int32"))
-    given, table = backend.to_device(x), np.array([True, False, True, True])
-    there, limit = backend.to_device(table), 5
-    for limit in (5, 70_000):
-        same(backend, ga.select(given, lambda a, limit=limit: a > limit), x[x > limit])
-    same(backend, ga.select(given, lambda a: there[a & 3]), x[table[x & 3]])
 
 
 @pytest.mark.parametrize("layout", ["contiguous", "step", "reversed"])
@@ -237,14 +169,6 @@ def test_outputs_of_partitions(backend: Backend, guarded: Make) -> None:
         same(backend, rest, x[~keep])
 
 
-def test_what_is_read_only(backend: Backend) -> None:
-    x, keep = random_array(3001, np.dtype("int32")), marks(3001)
-    x.flags.writeable = keep.flags.writeable = False
-    same(backend, ga.select(x, keep), x[keep])
-    twos = np.broadcast_to(np.int32(2), (3001,))
-    same(backend, ga.select(twos, keep), twos[keep])
-
-
 def test_marks_of_any_byte(backend: Backend) -> None:
     """What is not 0 is true."""
     bytes_of_marks = np.random.default_rng(3).integers(0, 4, 9001).astype(np.uint8)
@@ -253,19 +177,6 @@ def test_marks_of_any_byte(backend: Backend) -> None:
     same(backend, ga.select(backend.to_device(x), marked), x[bytes_of_marks != 0])
     rest = ga.stable_partition(backend.to_device(x), marked)[1]
     same(backend, rest, x[bytes_of_marks == 0])
-
-
-def test_plans(backend: Backend) -> None:
-    x, other = (random_array(5003, np.dtype("float32"), seed) for seed in (1, 2))
-    plan = ga.prepare(ga.select, backend.to_device(x), lambda a: a > 0)
-    for one in (x, other):
-        same(backend, plan(backend.to_device(one)), one[one > 0])
-        out, count = backend.to_device(np.zeros(5003, np.float32)), new_count(backend)
-        assert plan(backend.to_device(one), out=out, out_count=count) is out
-        same(backend, out[: int(backend.to_host(count))], one[one > 0])
-        same(backend, plan(backend.to_device(one), out=out), one[one > 0])
-    with pytest.raises(TypeError, match="out_count is given, and results have known lengths"):
-        ga.prepare(ga.reduce, x)(x, out_count=count)
 
 
 def test_graphs(cuda: Backend) -> None:

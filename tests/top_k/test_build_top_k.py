@@ -8,15 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 import sass
-from sass import Capability, needs_cuobjdump
+from sass import MAIN, Capability, needs_cuobjdump
 from support import sampled
 
 from gpualgo._algorithms.top_k import tuning
 from gpualgo._base import dtypes
 from gpualgo._cuda.build import Spec
 
-MAIN: Capability = (9, 0)
-OTHERS: list[Capability] = [(7, 5), (8, 0), (10, 0), (12, 0)]
 LONG, HUGE = 1 << 24, 1 << 33
 
 pytestmark = pytest.mark.usefixtures("own_cache")
@@ -52,24 +50,17 @@ def specs(dtype: np.dtype[Any], size: int, overlaps: bool) -> list[Spec]:
                                          ["int8", "float32"]))  # fmt: skip
 def test_every_dtype(name: str, tmp_path: Path) -> None:
     """Rows are filtered 16 bytes at a time; nothing lies in local memory, nothing is called."""
-    codes = sass.read_all(specs(sass.dtype_of(name), LONG, True), MAIN, tmp_path)
-    for code in codes:
-        assert code.local_bytes == 0
-        assert not code.calls()
+    codes = sass.held(specs(sass.dtype_of(name), LONG, True), MAIN, tmp_path)
     assert codes[2].count(r"LDG\.E\.128") > 0
 
 
 @pytest.mark.slow
 @needs_cuobjdump
-@pytest.mark.parametrize(
-    "capability", [OTHERS[0], *(pytest.param(c, marks=pytest.mark.exhaustive) for c in OTHERS[1:])]
-)
+@pytest.mark.parametrize("capability", sampled(sass.OTHERS, [(7, 5)]))
 def test_every_architecture(capability: Capability, tmp_path: Path) -> None:
     overlaps = capability >= (9, 0)
     found = specs(np.dtype("float32"), LONG, overlaps)
-    for code in sass.read_all(found, capability, tmp_path):
-        assert code.local_bytes == 0
-        assert not code.calls()
+    sass.held(found, capability, tmp_path)
 
 
 @needs_cuobjdump

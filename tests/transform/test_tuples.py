@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from support import BFLOAT16, DTYPES, LAYOUTS, Backend, random_array, sampled
+from support import BFLOAT16, DTYPES, Backend, random_array, sampled
 
 import gpualgo as ga
 
@@ -99,17 +99,6 @@ def test_every_dtype_goes_through(backend: Backend, dtype: np.dtype[Any]) -> Non
     assert got[1].tobytes() == x.tobytes()
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("size", [0, 1, 31, 4097])
-def test_layouts(backend: Backend, guarded: Callable[..., Any], layout: str, size: int) -> None:
-    x, y = random_array((2, size), np.dtype("float32")), random_array((1, size), np.dtype("int16"))
-    pair = (backend.arrange(layout, x), backend.to_device(y))
-    outs = (guarded((2, size), "int16", layout), guarded((2, size), "float32"))
-    assert ga.transform(lambda p: (p[1], p[0]), pair, out=outs) is outs
-    np.testing.assert_array_equal(backend.to_host(outs[0]), np.broadcast_to(y, (2, size)))
-    np.testing.assert_array_equal(backend.to_host(outs[1]), x)
-
-
 def test_sixteen_arrays(backend: Backend) -> None:
     x = [backend.to_device(np.full(70, k, np.int32)) for k in range(16)]
     found = ga.transform(lambda p, q: p[0] + q[7], tuple(x[:8]), tuple(x[8:]))
@@ -130,18 +119,6 @@ def test_out_decides_the_dtypes(backend: Backend) -> None:
     out = (backend.to_device(np.zeros(5)), backend.to_device(np.zeros(5, np.int8)))
     assert ga.transform(lambda a: (a, 3), backend.to_device(X), out=out) is out
     assert_same(host(backend, out), (X.astype(np.float64), np.full(5, 3, np.int8)))
-
-
-def test_captured_values_in_tuples(backend: Backend) -> None:
-    table, k = backend.to_device(np.arange(10.0)), 3
-
-    def op(p: Any) -> Any:
-        return (table[p[1]] * k, p[0])
-
-    index = np.array([3, 1, 4, 1, 5])
-    for k in (3, 4, 300):
-        found = ga.transform(op, (backend.to_device(X), backend.to_device(index)))
-        assert_same(host(backend, found), (index.astype(np.float64) * k, X))
 
 
 def test_sixteen_bits(backend: Backend) -> None:

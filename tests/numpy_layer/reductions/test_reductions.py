@@ -161,12 +161,6 @@ def test_truth_of_nan_and_zeros(name: str) -> None:
             assert getattr(gnp, name)(x) == getattr(np, name)(x.astype(bool))
 
 
-@pytest.mark.few
-def test_few_are_numpys() -> None:
-    assert gnp.sum([1, 2]) == 3
-    assert gnp.count_nonzero([[1, 0], [1, 1]], axis=0).tolist() == [2, 1]
-
-
 @pytest.mark.parametrize("name", ["any", "all", "count_nonzero"])
 def test_bools_alone_are_numpys_up_to_many(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
