@@ -14,7 +14,7 @@ from support import REPOSITORY
 # Lines of Python below each folder of gpualgo/ and in bench/, and of CUDA below cuda_src/.
 LINES = {
     "bench": 2_997,
-    "gpualgo": 63_586,
+    "gpualgo": 63_596,
     "gpualgo/_algorithms": 22_328,
     "gpualgo/_api": 2_281,
     "gpualgo/_arrays": 1_788,
@@ -25,13 +25,13 @@ LINES = {
     "gpualgo/_distributed": 259,
     "gpualgo/_driver": 1_985,
     "gpualgo/_lazy": 2_367,
-    "gpualgo/_operators": 6_122,
+    "gpualgo/_operators": 6_124,
     "gpualgo/_pipeline": 3_127,
     "gpualgo/dask": 1_996,
-    "gpualgo/jax": 1_496,
+    "gpualgo/jax": 1_497,
     "gpualgo/lazy": 786,
     "gpualgo/numpy": 6_571,
-    "gpualgo/torch": 1_773,
+    "gpualgo/torch": 1_780,
     "gpualgo/shards": 1_919,
     "cuda_src": 17_015,
 }

@@ -109,6 +109,7 @@ def fold(
     """Return init of arrays or Python numbers, or None; the operator; the accumulators' dtypes."""
     if vjp is not None and not (isinstance(vjp, tuple) and len(vjp) == 2):
         raise TypeError(f"{where}: vjp must be a tuple of two functions, (d_left, d_right)")
+    op = getattr(np, op.__name__) if isinstance(op, jnp.ufunc) else op  # jnp.maximum, say
     op = op if isinstance(op, Operator) else Operator(op)
     check_associativity(op, where)
     op = function(op, where)

@@ -196,7 +196,7 @@ def linear_recurrence(
 ) -> jax.Array:
     """Return ``h[i] = a[i] * h[i-1] + b[i]`` along an axis, from ``h[-1] = init``.
 
-    `a` and `b` are floats or complex numbers and are broadcast together. `init`, a number or an
+    `a` and `b`, arrays of floats or complex numbers, are broadcast together. `init`, a number or an
     array that may be traced, is broadcast to their shape without the axis, and is zero by default.
     With `reverse` it is ``h[i] = a[i] * h[i+1] + b[i]``. Errors are those of `reduce`.
 

@@ -19,15 +19,17 @@ Values: TypeAlias = Tensor | tuple[Tensor, ...]
 def tensors(x: Any, where: str) -> list[Tensor]:
     xs = list(x) if isinstance(x, tuple) else [x]
     if not xs or not all(isinstance(each, Tensor) for each in xs):
+        wrong = next(type(each).__name__ for each in xs or [x] if not isinstance(each, Tensor))
         raise TypeError(
-            f"{where}: x must be a tensor or a tuple of tensors; pass torch.as_tensor(x)"
+            f"{where}: got {wrong} instead of a tensor; pass torch.as_tensor(x), or a tuple"
         )
     if not torch.compiler.is_compiling() and any(unpack_dual(x).tangent is not None for x in xs):
         raise TypeError(
             f"{where}: forward-mode gradients (jvp) are not supported; use torch.autograd"
         )
     if any(each.shape != xs[0].shape for each in xs):
-        raise ValueError(f"{where}: the tensors of x differ in shape; expand them to one")
+        shapes = [tuple(each.shape) for each in xs]
+        raise ValueError(f"{where}: the tensors differ in shape, {shapes}; expand them to one")
     return xs
 
 
@@ -37,6 +39,8 @@ def result(found: Sequence[Tensor], x: Any) -> Any:
 
 def axis_of(dim: int, xs: Sequence[Tensor], where: str) -> int:
     ndim = xs[0].ndim
+    if not isinstance(dim, (int, np.integer, torch.SymInt)):
+        raise TypeError(f"{where}: dim is {dim!r}, but must be one int; flatten x for all elements")
     if not -ndim <= dim < ndim:
         raise IndexError(f"{where}: dim {dim} is out of range for {ndim} dimensions")
     return int(dim % ndim)
@@ -81,6 +85,8 @@ def first_values(init: Any, xs: Sequence[Tensor], dim: int, where: str) -> list[
     """
     if init is None:
         return []
+    if callable(init):
+        raise TypeError(f"{where}: init is a function; pass the operator as op=, after init")
     given = list(init) if isinstance(init, tuple) else [init]
     if len(given) != len(xs):
         raise ValueError(f"{where}: init has {len(given)} numbers, and x has {len(xs)} tensors")
@@ -96,7 +102,8 @@ def first_values(init: Any, xs: Sequence[Tensor], dim: int, where: str) -> list[
             found.append((first.to(x.device) if has_tensors else first).expand(shape))
         except RuntimeError as error:
             raise ValueError(
-                f"{where}: init has shape {tuple(first.shape)}, the result of rows {tuple(shape)}"
+                f"{where}: init has shape {tuple(first.shape)} and must expand to {tuple(shape)}, "
+                "the shape of x without dim"
             ) from error
     return found
 

@@ -187,7 +187,7 @@ def histogram(
         found: Tensor = ops.counts(x, weights, bins, bins.shape[0] - 1, 0.0, 0.0)
         return found
     if range is None:
-        raise ValueError("histogram: range is needed for a number of bins; pass (low, high)")
+        raise ValueError("histogram: range is needed; pass (low, high), or edges as a tensor")
     found = ops.counts(x, weights, None, bins, float(range[0]), float(range[1]))
     return found
 

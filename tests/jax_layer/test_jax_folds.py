@@ -413,6 +413,17 @@ def test_derivatives_of_the_caller(wide: None) -> None:
         gj.reduce(x, None, larger, vjp=vjp[0])
 
 
+@pytest.mark.parametrize("name", ["maximum", "logaddexp", "multiply"])
+def test_a_ufunc_of_jax_is_the_operator_of_numpys(name: str) -> None:
+    x = jnp.array([1.0, 3.0, 2.0])
+    for f in (jax.grad, lambda f: f):
+        found, expected = (
+            f(lambda x: gj.reduce(x, None, getattr(m, name)))(x)  # noqa: B023
+            for m in (jnp, np)
+        )
+        close(found, expected)
+
+
 @pytest.mark.parametrize(
     "dtype", ["int8", "uint16", "int32", "bool", "float16", "bfloat16", "complex64"]
 )

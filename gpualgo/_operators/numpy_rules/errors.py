@@ -140,6 +140,8 @@ def _message_for(reason: str) -> str | None:
         return f"{name!r} is not a field of the tuple"
     if owner.startswith(("Tuple(", "UniTuple(")):
         return f"a tuple without names has no {name!r}; take its items by number, as in a[0]"
+    if owner.startswith("Module("):
+        return f"kernels have no function {name!r} of {owner}; call one of numpy or math"
     if is_function:
         return f"unknown attribute {name!r} of a function; call the function itself"
     return (

@@ -470,7 +470,7 @@ def as_function(fn: Any, arity: int) -> pytypes.FunctionType:
         errors.check_function(fn)
         raise TypeError(
             f"op is a {type(fn).__name__}, which numba cannot compile; "
-            "wrap it in a lambda of scalars"
+            "pass a function or lambda of scalars"
         )
     callee = fn if function is None else function
     wrappers: list[Any] = [
