@@ -171,10 +171,28 @@ def test_plans_look_at_host_indices() -> None:
         plan(indices + 1, x)
 
 
-def test_what_is_sorted_is_not_prepared(cuda: Backend) -> None:
-    indices, x = cuda.to_device(np.arange(9)), cuda.to_device(np.arange(9))
-    with pytest.raises(TypeError, match=r"size 100000 .* sorted first, which a plan does not"):
-        ga.prepare(INDEX, indices, x, 100_000)
+@pytest.mark.parametrize("starts", [False, True])
+def test_what_is_sorted_is_a_plan(cuda: Backend, starts: bool) -> None:
+    """It is prepared, recorded and explained, and the plan serves other elements."""
+    size, seeds = 5000, (1, 2)
+    init = affine(size, seed=9) if starts else START
+    start = cuda.to_device(init) if starts else init
+    given = [(_indices("random", 500 + seed, size)[:500], affine(500, seed)) for seed in seeds]
+    wanted = [_wanted(*pair, size, init) for pair in given]
+    placed = [tuple(map(cuda.to_device, pair)) for pair in given]
+    plan = ga.prepare(INDEX, *placed[0], size, start, compose)
+    assert plan.temp_storage_bytes >= 3 * 500 * (2 + 8)
+    arguments = (start,) if starts else ()
+    for pair, want in zip(placed, wanted, strict=True):
+        assert_same(cuda.to_host(plan(*pair, *arguments)), want)
+    assert "kernels, " in str(ga.explain(INDEX, *placed[0], size, start, compose))
+    indices, x = (array.copy() for array in placed[0])
+    with ga.graph() as graph:
+        found = INDEX(indices, x, size, start, compose)
+    for pair, want in zip(placed, wanted, strict=True):
+        indices[...], x[...] = pair
+        graph.launch()
+        assert_same(cuda.to_host(found), want)
 
 
 def test_temporary_storage(cuda: Backend) -> None:

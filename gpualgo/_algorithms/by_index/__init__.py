@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from gpualgo._algorithms.by_index.problem import ByIndex
 from gpualgo._algorithms.by_key import problem as calls
 from gpualgo._base.records import Computed
-from gpualgo._driver.default_device import CPU
 from gpualgo._lazy.sources import tried
 from gpualgo._pipeline import checks, inputs
 from gpualgo._pipeline.inputs import Views
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from gpualgo._operators.operator import Operator
 
 _WHERE = "reduce_by_index"
-_MOST_RESULTS = (1 << 31) - 3  # results: one fewer than a histogram has bins
+_MOST_RESULTS = (1 << 31) - 3  # keys of a sort are one more
 
 
 def reduce_by_index(
@@ -74,8 +73,7 @@ def reduce_by_index(
     -----
     If a table of the results fits in 32 KiB of shared memory (up to 4096 results of 4 bytes), a GPU
     reads the elements once, into a table for each warp, and then combines the tables. Otherwise it
-    sorts the elements first; such calls cannot be prepared. The CPU reads the elements once for any
-    size.
+    sorts the elements first. The CPU reads the elements once for any size.
 
     The grouping depends only on the lengths and on the positions of equal indices: the same input
     gives the same bits, float sums included.
@@ -95,12 +93,8 @@ def reduce_by_index(
         problem.check_computed(indices, views, stream)
     if problem.is_checked:
         tried(problem, x, joint_op, single_init, stream)
-    if problem.device == CPU or problem.has_tables:
-        solve = run if problem.form is None else inputs.run_tuples
-        return solve(problem, views, joint_op, single_init, out, stream)
-    from gpualgo._algorithms.by_index import sorting
-
-    return sorting.reduce(problem, views, (indices, x, init, op, dtype), out, stream)
+    solve = run if problem.form is None else inputs.run_tuples
+    return solve(problem, views, joint_op, single_init, out, stream)
 
 
 def _parse_call(

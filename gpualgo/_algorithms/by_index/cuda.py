@@ -5,21 +5,24 @@ from __future__ import annotations
 import itertools
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gpualgo._algorithms.by_index import tuning
 from gpualgo._algorithms.by_index.problem import ByIndex
+from gpualgo._algorithms.by_key import cuda as by_key
+from gpualgo._algorithms.by_key.problem import INCLUSIVE
 from gpualgo._algorithms.histogram.cuda import COUNT, Case, case_of, write_launch
 from gpualgo._algorithms.histogram.problem import WeightedHistogram, accumulator
-from gpualgo._algorithms.radix_sort import cuda_passes as passes
-from gpualgo._algorithms.radix_sort.tuning import WORDS
+from gpualgo._algorithms.radix_sort import cuda as radix_sort
+from gpualgo._algorithms.radix_sort.problem import Sort
 from gpualgo._algorithms.segments.cuda import reduction
-from gpualgo._algorithms.segments.problem import SegmentedReduction
 from gpualgo._algorithms.select.cuda import access_of
+from gpualgo._algorithms.transform import cuda as elementwise
+from gpualgo._arrays.forms import Form
 from gpualgo._arrays.view import NumPy, View, dense_view
 from gpualgo._base import records
 from gpualgo._base.strides import merge
@@ -27,11 +30,11 @@ from gpualgo._cuda import build
 from gpualgo._cuda.build import Spec
 from gpualgo._cuda.headers import Cpp, cpp
 from gpualgo._cuda.plan import NONE, ArgMap, Clear, Launch, Piece, Plan, arg_map, kept_piece
-from gpualgo._cuda.templates import START, WARP, fold_of, kernel_spec, launch
+from gpualgo._cuda.templates import START, WARP, Applied, fold_of, kernel_spec, launch
 from gpualgo._driver import device as gpu
 from gpualgo._driver.default_device import CPU
 from gpualgo._driver.device import aligned
-from gpualgo._operators.operator import Operator, as_operator
+from gpualgo._operators.operator import Operator, as_operator, without_source
 from gpualgo._pipeline import planners
 from gpualgo._pipeline.problem import problem_of
 
@@ -80,6 +83,8 @@ def _(problem: ByIndex, views: Sequence[View], op: Any, targets: Sequence[View])
     """Return the plan into targets of any stride, which are not empty."""
     if problem.size == 0:
         return Plan(targets[0].device, [])
+    if not problem.has_tables and 0 not in problem.shape:
+        return _by_sorting(problem, views, op, targets)
     inputs, init_views = views[: problem.num_own], views[problem.num_own :]
     acc, size, device = problem.acc, problem.size, targets[0].device
     at, num_items = arg_map(len(views), len(targets)), math.prod(problem.shape)
@@ -118,6 +123,136 @@ def _(problem: ByIndex, views: Sequence[View], op: Any, targets: Sequence[View])
     return Plan(device, launches, [piece])
 
 
+# --- More results than a table holds: elements are sorted by index, and runs of indices reduced.
+
+KEYS = tuple(np.dtype(name) for name in ("uint8", "uint16", "uint32"))
+
+
+class Placed(NamedTuple):
+    """An array and its argument slot; in temporary storage its address is a placeholder."""
+
+    view: View
+    slot: Any
+
+
+class Parts:
+    """Collects the steps and temporary arrays of a plan that is composed of others."""
+
+    def __init__(self, device: int, at: ArgMap) -> None:
+        self.device, self._at = device, at
+        self.steps: list[Launch | Clear] = []
+        self.pieces: list[Piece] = []
+
+    def array(self, dtype: np.dtype[Any], *shape: int) -> Placed:
+        slot = self._at.piece(len(self.pieces))
+        self.pieces.append(Piece(math.prod(shape) * dtype.itemsize))
+        return Placed(dense_view(len(self.pieces) << 44, shape, dtype, self.device), slot)
+
+    def add(
+        self, plan_of: Callable[[list[View], list[View], ArgMap], Plan], sources: Sequence[Placed],
+        targets: Sequence[Placed],
+    ) -> None:  # fmt: skip
+        """Add the plan that `plan_of` returns for these arrays."""
+        (inputs, slots), (outs, out_slots) = (
+            ([x.view for x in arrays], [x.slot for x in arrays]) for arrays in (sources, targets)
+        )
+        plan = plan_of(inputs, outs, ArgMap(slots, out_slots, self._at.piece(len(self.pieces))))
+        self.steps += plan.steps
+        self.pieces += [piece._replace(workspace_offset=None) for piece in plan.pieces]
+
+    def transform(
+        self, applied: Applied, sources: Sequence[Placed], targets: Sequence[Placed]
+    ) -> None:
+        shape = targets[0].view.shape
+        self.add(
+            lambda views, outs, at: elementwise.plan_of(applied, views, shape, outs, at),
+            sources, targets,
+        )  # fmt: skip
+
+    def sort(self, arrays: Sequence[Placed], bits: int, where: str) -> list[Placed]:
+        """Sort arrays by the lowest bits of the first one; return the sorted arrays."""
+        views = [x.view for x in arrays]
+        results = [self.array(view.dtype, math.prod(view.shape)) for view in views]
+        hosts = tuple([view._replace(device=CPU, library=NumPy) for view in views])
+        forms = None, Form(tuple, (None,) * (len(views) - 1))
+        params = (False,), 0, bits, None, None, forms
+        problem = problem_of(Sort, hosts, None, None, params, where, 0, self.device)
+        assert isinstance(problem, Sort)
+        self.add(
+            lambda views, outs, at: radix_sort.plan_of(problem, views, None, outs, at),
+            arrays, results,
+        )  # fmt: skip
+        return results
+
+    def starts(self, keys: Placed, count: int) -> Placed:
+        """Return for each number up to `count` how many of the sorted keys are below it."""
+        starts, dtype = self.array(COUNT, count + 1), keys.view.dtype
+        spec = kernel_spec("histogram/sums.cuh", "histogram_starts_kernel", START_THREADS, dtype)
+        takes = {"keys": keys.slot, "starts": starts.slot}
+        self.steps.append(
+            launch(
+                spec, self.device, count // START_THREADS + 1, START_THREADS, takes,
+                num_items=keys.view.shape[0], num_slots=count,
+            )
+        )  # fmt: skip
+        return starts
+
+
+def _by_sorting(
+    problem: ByIndex, views: Sequence[View], op: Operator, targets: Sequence[View]
+) -> Plan:
+    acc, size, shape, source = problem.acc, problem.size, problem.shape, problem.source
+    at, device, where = arg_map(len(views), len(targets)), targets[0].device, problem.where
+    parts, inputs = Parts(device, at), list(map(Placed, views, at.sources))
+    (index, *values), inits = inputs[: problem.num_own], inputs[problem.num_own :]
+    results, element = list(map(Placed, targets, at.targets)), records.register_dtype(source)
+    dtypes = records.field_dtypes(element)
+    if isinstance(source, records.Computed):
+        arguments = tuple(map(records.operand_dtype, source.numbers))
+        applied, computed = Applied(op.source, arguments, element, source.numbers), (index, *values)
+        index, *values = (parts.array(dtype, *shape) for dtype in dtypes)
+        parts.transform(applied, computed, (index, *values))
+        op = without_source(op)
+    key = parts.array(next(dtype for dtype in KEYS if size <= np.iinfo(dtype).max), *shape)
+    # a shared position's address is its value
+    limit = Placed(dense_view(size, (), records.SHARED_POSITION, device), (NONE, size))
+    narrowed = as_operator(_narrowed(key.view.dtype.type), where, 2)
+    reads = index.view.dtype, records.SHARED_POSITION
+    arguments = tuple(map(records.operand_dtype, reads))
+    parts.transform(Applied(narrowed, arguments, key.view.dtype, reads), (index, limit), [key])
+    key, *values = parts.sort((key, *values), size.bit_length(), where)
+    kinds, folded = tuple([x.view.dtype for x in (key, *values)]), op
+    if not inits:  # each run is scanned, and its last element is the result
+        leaves, scans = records.field_dtypes(acc), values
+        if kinds[1:] != leaves:
+            scans = [parts.array(leaf, math.prod(shape)) for leaf in leaves]
+        pair = records.with_fields(element, kinds)
+        parts.add(
+            lambda views, outs, at: by_key.plan_of(
+                INCLUSIVE, kinds[0], pair, acc, views, op, outs, at, has_init=problem.is_start
+            ),
+            (key, *values), scans,
+        )  # fmt: skip
+        values, folded = scans, as_operator(_last, where, 2)
+    value = records.with_fields(acc, [x.view.dtype for x in values])
+    segments = *values, parts.starts(key, size)
+    parts.add(
+        lambda views, outs, at: reduction(
+            value, acc, views[: len(segments)], folded, outs, at, False, views[len(segments) :]
+        ),
+        (*segments, *inits), results,
+    )  # fmt: skip
+    return Plan(device, parts.steps, parts.pieces)
+
+
+def _narrowed(kind: Any) -> Any:
+    return lambda i, size: kind(i) if i >= 0 and i < size else kind(size)
+
+
+def _last(a: Any, b: Any) -> Any:
+    return b
+
+
 # --- Sums of a histogram's weights: tables of shares, or a sort by bin if tables are too large.
 #
 # Tilings depend on lengths and dtypes only, never on the GPU, so that results have the same bits.
@@ -139,15 +274,14 @@ def _(
 ) -> Plan:
     case = case_of(problem, views, op, targets[0])
     plan = _by_tables if fits(problem.num_bins, problem.dtype) else _by_sort
-    steps, pieces = plan(case)
-    return Plan(case.device, steps, pieces, case.table)
+    return plan(case)
 
 
 def _policy(threads: int, items: int) -> Cpp:
     return cpp("ByIndexPolicy", threads, items, False)
 
 
-def _by_tables(case: Case) -> tuple[list[Launch], list[Piece]]:
+def _by_tables(case: Case) -> Plan:
     problem, acc = case.problem, accumulator(case.problem.dtype)
     num_bins, num_places = problem.num_bins, case.num_places
     table = tuning.table_of(num_bins, acc)
@@ -192,7 +326,7 @@ def _by_tables(case: Case) -> tuple[list[Launch], list[Piece]]:
         taken = {"values": group_values, "marks": group_marks}
     last = shares.num_groups or shares.num_shares
     join(last, last, True, taken)
-    return steps, [piece]
+    return Plan(case.device, steps, [piece], case.table)
 
 
 def _rows(case: Case) -> int:
@@ -201,77 +335,32 @@ def _rows(case: Case) -> int:
     return max(1, min(tuning.MOST_ROWS, tuning.ROW_BYTES // size))
 
 
-def _by_sort(case: Case) -> tuple[list[Launch | Clear], list[Piece]]:
+def _by_sort(case: Case) -> Plan:
     problem, device = case.problem, case.device
     acc, num_bins, num_places = accumulator(problem.dtype), problem.num_bins, case.num_places
     num_items, num_slots = case.num_samples * num_places, num_bins * num_places
     key = np.dtype(np.uint32 if num_slots <= 1 << 32 else np.uint64)
-    # Pieces: keys and weights, both sorted, starts of bins, sums.
-    pieces = [Piece(num_items * dtype.itemsize) for dtype in (key, acc) * 2]
-    pieces += [Piece((num_slots + 1) * 8), Piece(num_slots * acc.itemsize)]
-    keys, weights, sorted_keys, sorted_weights, starts, sums = map(case.at.piece, range(6))
+    parts = Parts(device, case.at)
+    keys, weights = parts.array(key, num_items), parts.array(acc, num_items)
     spec = case.spec(
         "sums.cuh", "histogram_pairs_kernel", _policy(PAIR_THREADS, PAIR_ROWS), case.dtypes[-1],
         problem.dtype, acc, key, case.bins.type, case.access,
     )  # fmt: skip
-    parts = -(-case.num_samples // (PAIR_THREADS * PAIR_ROWS))
-    steps: list[Launch | Clear] = [
+    blocks = -(-case.num_samples // (PAIR_THREADS * PAIR_ROWS))
+    parts.steps.append(
         launch(
-            spec, device, parts * num_places, PAIR_THREADS,
-            {"input": case.inputs, "keys": keys, "weights": weights},
+            spec, device, blocks * num_places, PAIR_THREADS,
+            {"input": case.inputs, "keys": keys.slot, "weights": weights.slot},
             shared_bytes=case.bins.shared_bytes,
-            num_bins=num_bins, rows=case.rows(1, parts, 0, num_places), bins=case.values,
-        )
-    ]  # fmt: skip
-    is_word = acc.itemsize in WORDS
-    size = acc.itemsize if is_word else passes.position_bytes(num_items)
-    if not is_word:  # sorted positions, by which wider weights are gathered
-        pieces.append(Piece(num_items * size))
-    moved = sorted_weights if is_word else case.at.piece(6)
-    arrays = passes.Arrays(keys, weights, sorted_keys, moved)
-    job = passes.Job(
-        device, key, 1, num_items, False, 0, max(1, (num_slots - 1).bit_length()), size, size,
-        makes_indices=not is_word,
-    )  # fmt: skip
-    at_once = passes.launch_of(job, arrays)
-    if at_once is not None:
-        steps.append(at_once)
-    else:
-        first = case.at.piece(len(pieces))
-        sort_steps, sort_pieces = passes.steps_of(job, arrays, first, may_be_kept=False)
-        steps += sort_steps
-        pieces += sort_pieces
-    if not is_word:
-        takes = {"input": weights, "output": sorted_weights, "indices": moved}
-        steps.append(passes.gather(1, num_items, acc.itemsize, 0, size, device, takes))
-    spec = kernel_spec("histogram/sums.cuh", "histogram_starts_kernel", START_THREADS, key)
-    steps.append(
-        launch(
-            spec, device, num_slots // START_THREADS + 1, START_THREADS,
-            {"keys": sorted_keys, "starts": starts}, num_items=num_items, num_slots=num_slots,
+            num_bins=num_bins, rows=case.rows(1, blocks, 0, num_places), bins=case.values,
         )
     )  # fmt: skip
-    inner = ArgMap((sorted_weights, starts), (sums,), case.at.piece(len(pieces)))
-    plan = _segments(acc, num_items, num_slots, device, inner)
-    steps += plan.steps
-    pieces += plan.pieces
-    steps.append(write_launch(case, acc, sums))
-    return steps, pieces
-
-
-def _segments(
-    acc: np.dtype[Any], num_items: int, num_slots: int, device: int, inner: ArgMap
-) -> Plan:
-    """Return the plan that adds up segments of the sorted weights; the call's start is zero."""
-    views = [
-        dense_view(1 << 44, (num_items,), acc, device),
-        dense_view(2 << 44, (num_slots + 1,), COUNT, device),
-    ]
-    add = as_operator(operator.add, "histogram", 2)
-    problem = problem_of(
-        SegmentedReduction, tuple(view._replace(device=CPU, library=NumPy) for view in views), add,
-        np.zeros((), acc)[()], (None, None, None), "histogram", 2, device,
+    bits = max(1, (num_slots - 1).bit_length())
+    keys, weights = parts.sort((keys, weights), bits, problem.where)
+    sums, add = parts.array(acc, num_slots), as_operator(operator.add, problem.where, 2)
+    parts.add(
+        lambda views, outs, at: reduction(acc, acc, views, add, outs, at, is_start=True),
+        (weights, parts.starts(keys, num_slots)), [sums],
     )  # fmt: skip
-    assert isinstance(problem, SegmentedReduction)
-    target = dense_view(3 << 44, (num_slots,), acc, device)
-    return reduction(problem, views, add, [target], inner)
+    parts.steps.append(write_launch(case, acc, sums.slot))
+    return Plan(device, parts.steps, parts.pieces, case.table)

@@ -340,6 +340,6 @@ def gathered(keys: Any, x: Any, order: Any, where: str, stream: Any) -> tuple[An
     return lazy_pair
 
 
-def gather(x: Any, order: Any, where: str, mode: str = "wrap", name: str = "x") -> LazyArray:
+def gather(x: Any, order: Any, where: str, name: str = "x") -> LazyArray:
     """Return the elements at the indices `order`, lazily; a tuple of arrays stays a tuple."""
-    return combining.gathered(combining.aligned(x, f"{where}: {name}"), order, None, mode, where)
+    return combining.gathered(combining.aligned(x, f"{where}: {name}"), order, None, "wrap", where)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo._algorithms.by_key.problem import ByKey
+from gpualgo._algorithms.by_key.problem import REDUCE, ByKey
 from gpualgo._algorithms.select.cuda import access_of
 from gpualgo._arrays.view import View
 from gpualgo._base import records
@@ -17,7 +17,7 @@ from gpualgo._base.records import Computed, Dtype
 from gpualgo._base.strides import merge
 from gpualgo._cuda.build import Spec
 from gpualgo._cuda.headers import Cpp, cpp
-from gpualgo._cuda.plan import NONE, Clear, Plan, arg_map, lookback_states
+from gpualgo._cuda.plan import NONE, ArgMap, Clear, Plan, arg_map, lookback_states
 from gpualgo._cuda.templates import (
     START,
     VECTOR_BYTES,
@@ -131,27 +131,34 @@ class Kind:
 
 @planners.for_cuda.register(ByKey)
 def _(problem: ByKey, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
-    reduces = problem.has_dynamic_length
-    outs = targets[:-1] if reduces else targets
-    at, device = arg_map(len(views), len(targets)), outs[0].device
-    num_items = math.prod(problem.shape)
-    if num_items == 0:
-        zero = [Clear(at.targets[-1], targets[-1].dtype.itemsize)] if reduces else []
-        return Plan(device, zero)
-    source, acc = problem.source, problem.acc
+    at = arg_map(len(views), len(targets))
+    if math.prod(problem.shape) == 0:
+        zero = [Clear(at.targets[-1], targets[-1].dtype.itemsize)] if problem.mode == REDUCE else []
+        return Plan(targets[0].device, zero)
+    return plan_of(
+        problem.mode, problem.key, problem.source, problem.acc, views, op, targets, at,
+        has_init=problem.has_init, has_eq=problem.has_eq,
+    )  # fmt: skip
+
+
+def plan_of(
+    mode: str, key: Dtype, source: records.Source, acc: Dtype, views: Sequence[View], op: Operator,
+    targets: Sequence[View], at: ArgMap, *, has_init: bool, has_eq: bool = False,
+) -> Plan:  # fmt: skip
+    """Return the plan of runs of equal neighbouring keys; `at` gives the argument slots."""
+    reduces = mode == REDUCE
+    outs, shape = targets[:-1] if reduces else targets, views[0].shape
+    device, num_items = outs[0].device, math.prod(shape)
     written = tuple(out.dtype for out in outs)
     strides = zip(*(view.strides for view in views), strict=True)
-    dims = merge(list(zip(problem.shape, strides, strict=True)))
+    dims = merge(list(zip(shape, strides, strict=True)))
     tiling = policy_of(source, written, acc)
     access, fields = access_of(source, dims, [view.ptr for view in views], tiling.items)
     is_wide = num_items >= NARROW_COUNTS
     num_tiles = -(-num_items // tiling.tile_items)
     tile_bytes = tagged_bytes(acc) + 8 * (1 + is_wide) * reduces
     piece, num_words = lookback_states(num_tiles * tile_bytes)
-    kind = Kind(
-        problem.mode, op, problem.key, source, acc, access, tiling, written, is_wide,
-        problem.has_eq, problem.has_init,
-    )  # fmt: skip
+    kind = Kind(mode, op, key, source, acc, access, tiling, written, is_wide, has_eq, has_init)
     slots = {
         "init": START, "input": at.sources, "output": at.targets[: len(outs)],
         "num_runs": at.targets[-1] if reduces else NONE, "states": at.piece(0),

@@ -32,7 +32,7 @@ from gpualgo._base.threads import cut
 from gpualgo._cuda import build
 from gpualgo._cuda.build import Spec
 from gpualgo._cuda.headers import cpp
-from gpualgo._cuda.plan import KEPT, NONE, TICKETS, Clear, Launch, Piece, Plan
+from gpualgo._cuda.plan import KEPT, NONE, TICKETS, ArgMap, Clear, Launch, Piece, Plan
 from gpualgo._cuda.templates import VECTOR_BYTES, Applied, kernel_spec, launch
 from gpualgo._driver import driver, staging
 from gpualgo._driver.device import TICKET_BYTES
@@ -142,8 +142,12 @@ def fill_spec(machine: histogram_policy.Machine, itemsize: int, offset_bytes: in
 
 
 @planners.for_cuda.register(Sort)
-def plan_of(problem: Sort, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
-    builder = _Builder(problem, views, targets)
+def plan_of(
+    problem: Sort, views: Sequence[View], op: Any, targets: Sequence[View],
+    at: ArgMap | None = None,
+) -> Plan:  # fmt: skip
+    """`at` gives the argument slots if this is a part of another plan."""
+    builder = _Builder(problem, views, targets, at)
     if problem.index_dtype is not None:
         builder.add_argsort(problem.index_dtype.itemsize)
     elif len(problem.groups) == 1:
@@ -156,8 +160,10 @@ def plan_of(problem: Sort, views: Sequence[View], op: Any, targets: Sequence[Vie
 class _Builder(Builder):
     """Builds the steps and scratch pieces of a plan for one combination of layouts."""
 
-    def __init__(self, problem: Sort, views: Sequence[View], targets: Sequence[View]) -> None:
-        super().__init__(problem.axis, problem.row_items, views, targets)
+    def __init__(
+        self, problem: Sort, views: Sequence[View], targets: Sequence[View], at: ArgMap | None
+    ) -> None:
+        super().__init__(problem.axis, problem.row_items, views, targets, at)
         self.problem = problem
         count = problem.num_keys
         self._keys, self._values = self._sources[:count], self._sources[count:]

@@ -32,6 +32,7 @@ from gpualgo._cuda.plan import (
     NONE,
     STATES,
     TICKETS,
+    ArgMap,
     Clear,
     Launch,
     Piece,
@@ -483,12 +484,13 @@ class Builder:
     """Collects the steps and scratch pieces of a plan, and the argument slots of its arrays."""
 
     def __init__(
-        self, axis: int | None, row_items: int, views: Sequence[View], targets: Sequence[View]
-    ) -> None:
+        self, axis: int | None, row_items: int, views: Sequence[View], targets: Sequence[View],
+        at: ArgMap | None = None,
+    ) -> None:  # fmt: skip
         self.device = views[0].device
         self.steps: Steps = []
         self.pieces: list[Piece] = []
-        self._slots = slots = arg_map(len(views), len(targets))
+        self._slots = slots = at or arg_map(len(views), len(targets))
         # The outputs of flattened sorts are rows already.
         self._sources = [Operand(x, axis, i) for x, i in zip(views, slots.sources, strict=True)]
         self._targets = [Operand(x, axis, i) for x, i in zip(targets, slots.targets, strict=True)]

@@ -200,26 +200,30 @@ _BOUNDS_BYTES = 256  # two offsets, before the marks
 def _(
     problem: SegmentedReduction, views: Sequence[View], op: Operator, targets: Sequence[View]
 ) -> Plan:
-    at, num_own = arg_map(len(views), len(targets)), problem.num_own
-    if problem.row_init is None:
-        return reduction(problem, views, op, targets, at)
-    plan = Plan(targets[0].device, [_launch_starts(problem, views, op, targets, at)])
-    if not problem.num_items:
-        return plan
-    return reduction(problem, views[:num_own], op, targets, at).then(plan)
+    own, init_views = views[: problem.num_own], views[problem.num_own :]
+    at = arg_map(len(views), len(targets))
+    return reduction(
+        problem.source, problem.acc, own, op, targets, at, problem.is_start, init_views
+    )
 
 
 def reduction(
-    problem: SegmentedReduction, views: Sequence[View], op: Operator, targets: Sequence[View],
-    at: ArgMap,
+    source: records.Source, acc: Dtype, views: Sequence[View], op: Operator,
+    targets: Sequence[View], at: ArgMap, is_start: bool, init_views: Sequence[View] = (),
 ) -> Plan:  # fmt: skip
     """Return the plan of a reduction of segments, at least one, into targets of any strides.
 
-    `at` gives the argument slots in a larger plan, whose first sources these views are.
+    `views` are the elements and the offsets; `init_views` have an initial value per segment. `at`
+    gives the argument slots of both, in this order.
     """
     *inputs, offsets = views
-    source, acc, device = problem.source, problem.acc, offsets.device
-    num_items, num_segments = inputs[0].shape[0], problem.num_segments
+    num_items, num_segments = inputs[0].shape[0], offsets.shape[0] - 1
+    if init_views:
+        starts = Plan(offsets.device, [_launch_starts(acc, views, init_views, op, targets, at)])
+        if not num_items:
+            return starts
+        return reduction(source, acc, views, op, targets, at, is_start=False).then(starts)
+    device = offsets.device
     overlaps, num_sms = gpu.get(device).may_overlap, gpu.get(device).num_sms
     kind, tiling = policy_of(acc, overlaps), tiling_of(num_items, num_segments)
     access, fields = _access(source, inputs)
@@ -243,7 +247,7 @@ def reduction(
             spec, device, grid, BLOCK_THREADS, slots, shared_bytes=size,
             overlaps=overlaps and i > 0, num_items=num_items, num_segments=num_segments,
             offset_step=offsets.strides[0], **tiling._asdict(),
-            is_start=problem.is_start and problem.row_init is None,
+            is_start=is_start,
             output_steps=[target.strides[0] for target in targets], access=fields,
         )
         for i, (spec, grid, size) in enumerate(zip(specs, grids, shared, strict=True))
@@ -306,18 +310,18 @@ def launch_marks(offsets: View, place: int, num_items: int, heads: dict[str, Any
 
 
 def _launch_starts(
-    problem: SegmentedReduction, views: Sequence[View], op: Operator, targets: Sequence[View],
-    at: ArgMap,
+    acc: Dtype, own: Sequence[View], init_views: Sequence[View], op: Operator,
+    targets: Sequence[View], at: ArgMap,
 ) -> Launch:  # fmt: skip
-    """Return the launch that applies an initial value per segment; they follow the offsets."""
-    own, init_views = views[: problem.num_own], views[problem.num_own :]
-    offsets, threads = own[-1], BLOCK_THREADS
+    """Return the launch that applies an initial value per segment."""
+    *inputs, offsets = own
+    num_segments, threads = offsets.shape[0] - 1, BLOCK_THREADS
     slots = {**_slots(own, at), "starts": at.sources[len(own) :]}
     del slots["input"]
     return launch(
-        starts_spec(without_source(op), problem.acc, offsets.dtype), offsets.device,
-        -(-problem.num_segments // threads), threads, slots,
-        num_items=problem.num_items, num_segments=problem.num_segments,
+        starts_spec(without_source(op), acc, offsets.dtype), offsets.device,
+        -(-num_segments // threads), threads, slots,
+        num_items=inputs[0].shape[0], num_segments=num_segments,
         offset_step=offsets.strides[0], start_steps=[view.strides[0] for view in init_views],
         output_steps=[target.strides[0] for target in targets],
     )  # fmt: skip
