@@ -130,7 +130,7 @@ def test_arrays_without_gaps(
             want = scanned(tuple(rest), op, 0, False)
         for a, b in zip(got, want, strict=True):
             assert_same(cuda.to_host(a), b)
-    assert all("ApartLines" in one for one in kinds)
+    assert all("FlatLines" in one for one in kinds)
 
 
 @pytest.mark.usefixtures("small_tiles")
@@ -141,4 +141,4 @@ def test_lines_without_gaps(cuda: Backend, kinds: list[str], n: int) -> None:
     got = ga.inclusive_scan(tuple(map(cuda.to_device, x)), None, mixed, axis=1)
     for a, b in zip(got, scanned(x, mixed, 1, False), strict=True):
         assert_same(cuda.to_host(a), b)
-    assert ("ApartLines" in kinds[-1]) == (n == 6144)
+    assert ("FlatLines" in kinds[-1]) == (n == 6144)
