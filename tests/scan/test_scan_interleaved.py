@@ -11,6 +11,7 @@ from contract.test_records_on_gpu import small_tiles  # noqa: F401
 from support import Backend, assert_same, sampled
 
 import gpualgo as ga
+from gpualgo._algorithms.scan import tuning
 
 
 def mixed(a: Any, b: Any) -> Any:
@@ -142,3 +143,20 @@ def test_lines_without_gaps(cuda: Backend, kinds: list[str], n: int) -> None:
     for a, b in zip(got, scanned(x, mixed, 1, False), strict=True):
         assert_same(cuda.to_host(a), b)
     assert ("FlatLines" in kinds[-1]) == (n == 6144)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("names", ["f4 f4", "u1 f8"])
+@pytest.mark.parametrize("n", [3, 20, 304, 1200])
+def test_rows_without_gaps(
+    cuda: Backend, kinds: list[str], monkeypatch: pytest.MonkeyPatch, n: int, names: str,
+    reverse: bool,
+) -> None:  # fmt: skip
+    """What is copied at once of each array is at least a number of the widest."""
+    monkeypatch.setattr(tuning, "ROWS_PER_WARP", 1)
+    monkeypatch.setattr(tuning, "ROWS_TILES", 2)
+    x = tuple(numbers((37, n), name) for name in names.split())
+    got = ga.inclusive_scan(tuple(map(cuda.to_device, x)), None, mixed, axis=1, reverse=reverse)
+    for a, b in zip(got, scanned(x, mixed, 1, reverse), strict=True):
+        assert_same(cuda.to_host(a), b)
+    assert ("DenseRows" in kinds[-1]) == (names == "f4 f4" or n % 16 == 0)

@@ -191,7 +191,7 @@ def _spec(
 # --- Scans of many lines. Tilings depend on shapes and dtypes only, never on alignment or on the
 # GPU, so that results have the same bits.
 
-# Lines of more tiles than this are walked by blocks, others by warps (if ROWS_PER_WARP or more).
+# Tiles: longer lines of whole vectors are walked by blocks, never by warps.
 ROWS_TILES = 1
 # Lines per resident block from which on blocks of scan_tiles_kernel walk them; with the same bits.
 MANY_LINES = 1
@@ -231,8 +231,8 @@ def kernel_of(elements: Dims, lines: Dims, source: Dtype, acc: Dtype) -> str:
     if not _is_columns(elements, lines):
         is_short = not rows_tiling(num_items, source, acc).is_long
         tile = policy_of(num_lines * num_items * widest, source, acc).tile_items(widest)
-        is_many = num_lines >= ROWS_PER_WARP and num_items <= ROWS_TILES * tile
-        return "rows" if is_short or is_many else "tiles"
+        is_walked = num_items > ROWS_TILES * tile and num_items % VECTOR_BYTES == 0
+        return "rows" if is_short or (num_lines >= ROWS_PER_WARP and not is_walked) else "tiles"
     if num_items <= FEW_ROWS:
         return "walks"
     inner_bytes = lines[-1][0] * min(source.itemsize, acc.itemsize)
