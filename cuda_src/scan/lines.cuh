@@ -94,21 +94,22 @@ __device__ inline void await_load(CopyBarrier& barrier, uint32 phase, int later)
   ptx::syncwarp();
 }
 
-// Lines without gaps between their elements, all forward or all reversed, at fixed distances.
-// in_bytes and out_bytes: what both addresses and distances are multiples of, 16 or an element.
+// Lines without gaps between the numbers of each leaf, all forward or all reversed, at fixed
+// distances; records have leaves of the same sizes in the input and in the output.
+// in_bytes and out_bytes: what all addresses and distances are multiples of, 16 or a number.
 template <class A, class T, int in_bytes, int out_bytes, bool is_reversed_>
 struct FlatLines {
   static constexpr bool is_reversed = is_reversed_;
   static constexpr bool is_flat = true;
   static constexpr bool stores_vectors = out_bytes == vector_bytes;
-  int64 input_stride, output_stride;  // of lines, in bytes
-  int64 num_items;                    // of a line
+  static constexpr int leaves = num_leaves<T>;
+  int64 strides[2 * leaves];  // of lines in bytes: of the inputs, of the outputs
 
   __device__ Sources<T> source(const Sources<T>& input, int64 line) const {
-    return {input.at[0] + line * input_stride};
+    return moved(input, [&](auto leaf) { return line * strides[decltype(leaf)::value]; });
   }
   __device__ Targets<A> target(const Targets<A>& output, int64 line) const {
-    return {output.at[0] + line * output_stride};
+    return moved(output, [&](auto leaf) { return line * strides[leaves + decltype(leaf)::value]; });
   }
 
   // This lane's vector of the stretch of one vector per lane that begins with element `begin`.
@@ -132,77 +133,114 @@ struct FlatLines {
   }
 
   // Starts loading the line's `count` elements from number `begin` on into a warp's stretch.
-  template <class S, Transfer transfer>
-  __device__ void load(T* stretch, const Sources<T>& line, int64 begin, int count,
+  template <class S, Transfer transfer, class Items>
+  __device__ void load(const Items& stretch, const Sources<T>& line, int64 begin, int count,
                        CopyBarrier& barrier) const {
     const int lane = threadIdx.x % warp_threads;
-    const unsigned char* source = line.at[0] + lowest(begin, count) * int64(sizeof(T));
-    constexpr int bytes = S::warp_items * sizeof(T);
-    constexpr bool in_bulk = transfer == Transfer::bulk && in_bytes == 16;
-    if (in_bulk && count == S::warp_items) {
+    const Sources<T> from = advanced(line, lowest(begin, count));
+    const auto to = lowest_of<S>(stretch, count);
+    if (transfer == Transfer::bulk && in_bytes == vector_bytes && is_in_vectors<T>(count)) {
       if (lane == 0) {
-        barrier.announce(bytes);
-        barrier.load(stretch, source, bytes);
+        barrier.announce(detail::bytes_from<T>() * count);
+        for_each_leaf<T>([&](auto leaf) {
+          constexpr int i = decltype(leaf)::value;
+          barrier.load(numbers_of<i>(to), from.at[i], count * int(sizeof(Leaf<T, i>)));
+        });
       }
       return;
     }
-    if (count == S::warp_items) {
-      auto* target = reinterpret_cast<unsigned char*>(stretch);
-      constexpr bool is_async = transfer == Transfer::asynchronous && in_bytes >= 4;
+    for_each_leaf<T>([&](auto leaf) {
+      constexpr int i = decltype(leaf)::value;
+      using Number = Leaf<T, i>;
+      if (count == S::warp_items) {
+        constexpr int bytes = S::warp_items * int(sizeof(Number));
+        constexpr bool is_async = transfer == Transfer::asynchronous && in_bytes >= 4;
+        auto* target = reinterpret_cast<unsigned char*>(numbers_of<i>(to));
 #pragma unroll
-      for (int i = 0; i < bytes; i += warp_threads * in_bytes) {
-        const int at = i + lane * in_bytes;
-        if (bytes % (warp_threads * in_bytes) == 0 || at < bytes) {
-          copy_to_shared<is_async, in_bytes>(target + at, source + at);
+        for (int first = 0; first < bytes; first += warp_threads * in_bytes) {
+          const int at = first + lane * in_bytes;
+          if (bytes % (warp_threads * in_bytes) == 0 || at < bytes) {
+            copy_to_shared<is_async, in_bytes>(target + at, from.at[i] + at);
+          }
+        }
+      } else {
+        for (int k = lane; k < count; k += warp_threads) {
+          numbers_of<i>(to)[k] = load_item<Number>(from.at[i] + k * int64(sizeof(Number)));
         }
       }
-    } else {
-      T* target = stretch + (is_reversed ? S::warp_items - count : 0);
-      for (int i = lane; i < count; i += warp_threads) {
-        target[i] = load_item<T>(source + i * int64(sizeof(T)));
-      }
-    }
+    });
     end_load<transfer>(barrier);
   }
 
   // Writes a warp's stretch of results, which all its lanes see.
-  template <class S, Transfer transfer>
-  __device__ void store(const A* stretch, const Targets<A>& line, int64 begin, int count) const {
+  template <class S, Transfer transfer, class Items>
+  __device__ void store(const Items& stretch, const Targets<A>& line, int64 begin,
+                        int count) const {
     const int lane = threadIdx.x % warp_threads;
-    unsigned char* target = line.at[0] + lowest(begin, count) * int64(sizeof(A));
-    if (transfer == Transfer::bulk && out_bytes == 16 && count == S::warp_items) {
+    const Targets<A> to = advanced(line, lowest(begin, count));
+    const auto from = lowest_of<S>(stretch, count);
+    if (transfer == Transfer::bulk && out_bytes == vector_bytes && is_in_vectors<A>(count)) {
       if (lane == 0) {
-        ptx::cp_async_bulk_global_shared(target, stretch, S::warp_items * sizeof(A));
+        for_each_leaf<A>([&](auto leaf) {
+          constexpr int i = decltype(leaf)::value;
+          ptx::cp_async_bulk_global_shared(to.at[i], numbers_of<i>(from),
+                                           count * int(sizeof(Leaf<A, i>)));
+        });
         ptx::cp_async_bulk_commit_group();
       }
-    } else if (count == S::warp_items) {
-      constexpr int items = out_bytes / sizeof(A);
+      return;
+    }
+    for_each_leaf<A>([&](auto leaf) {
+      constexpr int i = decltype(leaf)::value;
+      using Number = Leaf<A, i>;
+      if (count == S::warp_items) {
+        constexpr int items = out_bytes / int(sizeof(Number));
 #pragma unroll
-      for (int i = 0; i < S::warp_items; i += warp_threads * items) {
-        const int at = i + lane * items;
-        if (S::warp_items % (warp_threads * items) == 0 || at < S::warp_items) {
-          store_pack(target + at * sizeof(A), load_pack<A, items>(stretch + at));
+        for (int first = 0; first < S::warp_items; first += warp_threads * items) {
+          const int at = first + lane * items;
+          if (S::warp_items % (warp_threads * items) == 0 || at < S::warp_items) {
+            store_pack(to.at[i] + at * sizeof(Number),
+                       load_pack<Number, items>(numbers_of<i>(from) + at));
+          }
+        }
+      } else {
+        for (int k = lane; k < count; k += warp_threads) {
+          store_pack(to.at[i] + k * int64(sizeof(Number)),
+                     load_pack<Number, 1>(numbers_of<i>(from) + k));
         }
       }
-    } else {
-      const A* source = stretch + (is_reversed ? S::warp_items - count : 0);
-      for (int i = lane; i < count; i += warp_threads) {
-        store_pack(target + i * int64(sizeof(A)), load_pack<A, 1>(source + i));
-      }
-    }
+    });
   }
 
  private:
   template <class S>
-  __device__ int64 vector_at(int64 begin) const {
+  __device__ static int64 vector_at(int64 begin) {
     const int lane = threadIdx.x % warp_threads;
     return lowest(begin + lane * S::vector_items, S::vector_items);
   }
-  // The element with the lowest address among `count` from number `begin` on.
-  __device__ int64 lowest(int64 begin, int count) const {
-    return is_reversed ? num_items - begin - count : begin;
+  // How far the element with the lowest address among `count` from number `begin` on lies behind
+  // the line's first.
+  __device__ static int64 lowest(int64 begin, int count) {
+    return is_reversed ? 1 - begin - count : begin;
+  }
+  // Where that element lies in a stretch.
+  template <class S, class Items>
+  __device__ static Items lowest_of(const Items& stretch, int count) {
+    return stretch + (is_reversed ? S::warp_items - count : 0);
+  }
+  // Whether `count` numbers of each leaf are whole vectors.
+  template <class U>
+  __device__ static bool is_in_vectors(int count) {
+    bool result = true;
+    for_each_leaf<U>([&](auto leaf) {
+      result &= count * int(sizeof(Leaf<U, decltype(leaf)::value>)) % vector_bytes == 0;
+    });
+    return result;
   }
 };
+
+template <class A, class T, int in_bytes, int out_bytes, bool is_reversed>
+inline constexpr bool keeps_apart<FlatLines<A, T, in_bytes, out_bytes, is_reversed>> = is_record<A>;
 
 // Lines of any strides; a reversed scan is one whose strides are. For records see
 // scan/stepped_lines.cuh.

@@ -39,51 +39,37 @@ struct SmallDivisor {
   }
 };
 
-// Lines without gaps between their elements, at fixed distances, all forward or all reversed.
-// They travel in units of in_bytes and out_bytes, of which lengths, addresses and distances are
-// multiples.
-template <int in_bytes_, int out_bytes_, bool is_reversed_>
+// Lines without gaps between the numbers of each leaf, at fixed distances, all forward or all
+// reversed. They travel in units of in_bytes and out_bytes, of which lengths, addresses and
+// distances are multiples; records' numbers stay apart in shared memory.
+template <int in_bytes_, int out_bytes_, bool is_reversed_, int leaves = 1>
 struct DenseRows {
   static constexpr int in_bytes = in_bytes_, out_bytes = out_bytes_;
   static constexpr bool is_reversed = is_reversed_;
+  static constexpr bool is_dense = true;
   static constexpr int unroll = 4;
-  int64 strides[2];  // of lines in bytes: input, output
-
-  template <class T>
-  __device__ Sources<T> source(const Sources<T>& input, int64 line, int64 unit) const {
-    return {input.at[0] + (line * strides[0] + unit * in_bytes)};
-  }
-  template <class A>
-  __device__ Targets<A> target(const Targets<A>& output, int64 line, int64 unit) const {
-    return {output.at[0] + (line * strides[1] + unit * out_bytes)};
-  }
+  int64 strides[2 * leaves];       // of lines in bytes: inputs, outputs
+  SmallDivisor units[2 * leaves];  // of a line; unused if lines are long
 };
 
 // Lines of any strides, whose units are elements; a reversed scan is one whose strides are.
-template <int in_bytes_, int out_bytes_, int leaves = 1>
+template <int leaves = 1>
 struct SpacedRows {
-  static constexpr int in_bytes = in_bytes_, out_bytes = out_bytes_;
   static constexpr bool is_reversed = false;
+  static constexpr bool is_dense = false;
   static constexpr int unroll = 1;  // of loops over units: there is much to compute for each
   int64 strides[2 * leaves];        // of elements in bytes: inputs, outputs
+  SmallDivisor units[1];            // of a line; unused if lines are long
   Layout<2 * leaves> lines;
 
-  template <class T>
-  __device__ Sources<T> source(const Sources<T>& input, int64 line, int64 unit) const {
+  // Returns where an element's number lies, of the operands from number `operand` on.
+  template <int operand, template <class> class Places, class T>
+  __device__ Places<T> place(const Places<T>& from, int64 line, int64 element) const {
     int64 offsets[2 * leaves];
     lines.offsets(line, offsets);
-    return moved(input, [&](auto leaf) {
-      constexpr int i = decltype(leaf)::value;
-      return offsets[i] + unit * strides[i];
-    });
-  }
-  template <class A>
-  __device__ Targets<A> target(const Targets<A>& output, int64 line, int64 unit) const {
-    int64 offsets[2 * leaves];
-    lines.offsets(line, offsets);
-    return moved(output, [&](auto leaf) {
-      constexpr int i = leaves + decltype(leaf)::value;
-      return offsets[i] + unit * strides[i];
+    return moved(from, [&](auto leaf) {
+      constexpr int i = operand + decltype(leaf)::value;
+      return offsets[i] + element * strides[i];
     });
   }
 };
@@ -91,8 +77,7 @@ struct SpacedRows {
 template <class A, class T, class Access>
 struct ScanRowsParams {
   ScanCommon<A, T> common;
-  int64 num_lines, num_items;        // of all; of a line
-  SmallDivisor in_units, out_units;  // of a line; unused if lines are long
+  int64 num_lines, num_items;  // of all; of a line
   Access access;
 };
 
@@ -104,11 +89,11 @@ struct ScanRowsShared {
 };
 
 // Folds this lane's `count` elements (at least one), vector by vector.
-template <class S, class Op, class A, class T>
-__device__ inline A fold_vectors(const T* stretch, int count) {
+template <class S, class Op, class A, class Items>
+__device__ inline A fold_vectors(const Items& stretch, int count) {
   Running<Op, A> running;
   auto append = [&](int v) {
-    const Pack<T, S::vector_items> pack = S::load(stretch, v);
+    const auto pack = S::load(stretch, v);
     const int rest = count - v * S::vector_items;
     if (rest >= S::vector_items) {
       running.append(fold_pack<Op, A>(pack));
@@ -128,11 +113,11 @@ __device__ inline A fold_vectors(const T* stretch, int count) {
 
 // Writes the scan of this lane's `count` elements (at least one), which starts from `before`, to
 // `results`. What it writes past them is padding.
-template <class S, bool is_exclusive, class Op, class A, class T>
-__device__ inline void scan_vectors(const T* stretch, A* results, int count,
+template <class S, bool is_exclusive, class Op, class A, class Items, class Results>
+__device__ inline void scan_vectors(const Items& stretch, const Results& results, int count,
                                     Running<Op, A> before) {
   auto scan = [&](int v) {
-    const Pack<T, S::vector_items> pack = S::load(stretch, v);
+    const auto pack = S::load(stretch, v);
     const int rest = count - v * S::vector_items;
     Pack<A, S::vector_items> scanned;
     auto step = [&](int i) {
@@ -176,65 +161,86 @@ struct ScanRows {
   int warp = threadIdx.x / warp_threads;
   int lane = threadIdx.x % warp_threads;
 
-  // The element with the lowest address among `count` from number `begin` on.
-  __device__ int64 lowest(int64 begin, int count) const {
-    return Access::is_reversed ? params.num_items - begin - count : begin;
+  // How far the element with the lowest address among `count` from number `begin` on lies behind
+  // the line's first.
+  __device__ static int64 lowest(int64 begin, int count) {
+    return Access::is_reversed ? 1 - begin - count : begin;
   }
   // Where a line's `count` elements begin in shared memory.
   __device__ static int slot(int line, int count) {
     return line * pitch + (Access::is_reversed ? pitch - count : 0);
   }
-  __device__ static int line_of(const SmallDivisor& units, int at) {
-    return lines_per_warp == 1 ? 0 : units.divide(at);
+
+  // Calls body(line, unit) for `units` of each line, neighbours by neighbouring lanes.
+  template <int operand, class Body>
+  __device__ void each_unit(int units, Body body) const {
+#pragma unroll Access::unroll
+    for (int at = lane; at < units * num_lines; at += warp_threads) {
+      const int line = lines_per_warp == 1 ? 0 : params.access.units[operand].divide(at);
+      body(line, at - line * units);
+    }
+  }
+  // Calls body(shared, global) for each unit of `bytes` of one leaf of `count` elements of each
+  // line, from number `begin` on.
+  template <int operand, int bytes, class Number, class Address, class Body>
+  __device__ void each_copy(Number* numbers, Address* address, int64 begin, int count,
+                            Body body) const {
+    constexpr int size = sizeof(Number);
+    Address* lowest_number = address + lowest(begin, count) * size;
+    each_unit<operand>(count * size / bytes, [&](int line, int unit) {
+      body(reinterpret_cast<unsigned char*>(numbers + slot(line, count)) + unit * bytes,
+           lowest_number + (first_line + line) * params.access.strides[operand] + unit * bytes);
+    });
   }
 
   // Starts loading `count` elements of each line from number `begin` on.
-  __device__ void load(T* elements, int64 begin, int count) const {
-    constexpr int bytes = Access::in_bytes;
-    constexpr bool is_async = Policy::is_async && bytes >= 4;
-    const int units = count * int(sizeof(T)) / bytes;
-    const int64 first = lowest(begin, count) * int64(sizeof(T)) / bytes;
-#pragma unroll Access::unroll
-    for (int at = lane; at < units * num_lines; at += warp_threads) {
-      const int line = line_of(params.in_units, at);
-      const int unit = at - line * units;
-      if constexpr (is_record<T>) {
+  template <class Items>
+  __device__ void load(const Items& elements, int64 begin, int count) const {
+    if constexpr (Access::is_dense) {
+      for_each_leaf<T>([&](auto leaf) {
+        constexpr int i = decltype(leaf)::value;
+        each_copy<i, Access::in_bytes>(
+            numbers_of<i>(elements), params.common.input.at[i], begin, count,
+            [](void* shared, const void* global) {
+              copy_to_shared<Policy::is_async && Access::in_bytes >= 4, Access::in_bytes>(shared,
+                                                                                          global);
+            });
+      });
+    } else {
+      each_unit<0>(count, [&](int line, int unit) {
         copy_element<Policy::is_async>(
             elements + slot(line, count) + unit,
-            params.access.source(params.common.input, first_line + line, first + unit));
-      } else {
-        copy_to_shared<is_async, bytes>(
-            reinterpret_cast<unsigned char*>(elements + slot(line, count)) + unit * bytes,
-            params.access.source(params.common.input, first_line + line, first + unit).at[0]);
-      }
+            params.access.template place<0>(params.common.input, first_line + line, begin + unit));
+      });
     }
     end_copies<Policy::is_async>();
   }
 
-  __device__ void store(const A* results, int64 begin, int count) const {
-    constexpr int bytes = Access::out_bytes;
-    const int units = count * int(sizeof(A)) / bytes;
-    const int64 first = lowest(begin, count) * int64(sizeof(A)) / bytes;
-#pragma unroll Access::unroll
-    for (int at = lane; at < units * num_lines; at += warp_threads) {
-      const int line = line_of(params.out_units, at);
-      const int unit = at - line * units;
-      if constexpr (is_record<A>) {
-        store_leaves(params.access.target(params.common.output, first_line + line, first + unit),
+  template <class Results>
+  __device__ void store(const Results& results, int64 begin, int count) const {
+    if constexpr (Access::is_dense) {
+      for_each_leaf<A>([&](auto leaf) {
+        constexpr int i = decltype(leaf)::value;
+        each_copy<num_leaves<T> + i, Access::out_bytes>(
+            numbers_of<i>(results), params.common.output.at[i], begin, count,
+            [](const void* shared, void* global) {
+              store_pack(global, load_pack<uint8, Access::out_bytes>(shared));
+            });
+      });
+    } else {
+      each_unit<0>(count, [&](int line, int unit) {
+        store_leaves(params.access.template place<num_leaves<T>>(params.common.output,
+                                                                 first_line + line, begin + unit),
                      load_pack<A, 1>(results + slot(line, count) + unit));
-      } else {
-        store_pack(
-            params.access.target(params.common.output, first_line + line, first + unit).at[0],
-            load_pack<uint8, bytes>(
-                reinterpret_cast<const unsigned char*>(results + slot(line, count)) +
-                unit * bytes));
-      }
+      });
     }
   }
 
   // Scans `count` elements of each line in shared memory from `carry` on. If lines are long, the
   // carry then holds their fold.
-  __device__ void scan(const T* elements, A* results, int count, Running<Op, A>& carry) const {
+  template <class Items, class Results>
+  __device__ void scan(const Items& elements, const Results& results, int count,
+                       Running<Op, A>& carry) const {
 #pragma unroll 1
     for (int round = 0; round < Policy::rounds; ++round) {
       const int offset = round * S::warp_items;
@@ -259,6 +265,16 @@ struct ScanRows {
     }
   }
 
+  // A stage or results as their elements lie there.
+  template <class U>
+  __device__ static auto items(U* first) {
+    if constexpr (is_record<U> && Access::is_dense) {
+      return ApartStretch<U, lines_per_warp * pitch>{reinterpret_cast<unsigned char*>(first)};
+    } else {
+      return first;
+    }
+  }
+
   __device__ T* stage(int number) const { return shared.elements[warp][number % stages]; }
   __device__ A* results_of(T* elements) const {
     if constexpr (sizeof(A) == sizeof(T)) {
@@ -269,14 +285,15 @@ struct ScanRows {
   }
 
   __device__ void finish(T* elements, int64 begin, int count, Running<Op, A>& carry) const {
+    const auto results = items(results_of(elements));
     ptx::syncwarp();
-    scan(elements, results_of(elements), count, carry);
+    scan(items(elements), results, count, carry);
     ptx::syncwarp();
-    store(results_of(elements), begin, count);
+    store(results, begin, count);
   }
 
   __device__ void short_lines(Running<Op, A> start) const {
-    load(stage(0), 0, int(params.num_items));
+    load(items(stage(0)), 0, int(params.num_items));
     wait_copies<Policy::is_async, 0>();
     finish(stage(0), 0, int(params.num_items), start);
   }
@@ -286,12 +303,12 @@ struct ScanRows {
       const int64 rest = params.num_items - begin;
       return rest < pitch ? int(rest) : pitch;
     };
-    load(stage(0), 0, count_at(0));
+    load(items(stage(0)), 0, count_at(0));
     int number = 0;
     for (int64 begin = 0; begin < params.num_items; begin += pitch, ++number) {
       const int64 next = begin + pitch;
       if (next < params.num_items) {
-        load(stage(number + 1), next, count_at(next));
+        load(items(stage(number + 1)), next, count_at(next));
         wait_copies<Policy::is_async, 1>();
       } else {
         wait_copies<Policy::is_async, 0>();

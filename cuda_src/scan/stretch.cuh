@@ -19,11 +19,13 @@ namespace gpualgo {
 template <class U, int items>
 struct ApartStretch {
   unsigned char* bytes;
+  int first = 0;  // where what is asked for begins
 
   template <int i>
   __device__ Leaf<U, i>* numbers() const {
-    return reinterpret_cast<Leaf<U, i>*>(bytes + items * bytes_before<i>());
+    return reinterpret_cast<Leaf<U, i>*>(bytes + items * bytes_before<i>()) + first;
   }
+  __device__ ApartStretch operator+(int count) const { return {bytes, first + count}; }
 
  private:
   template <int i>
@@ -35,6 +37,16 @@ struct ApartStretch {
     }
   }
 };
+
+// The numbers of one leaf in a stretch.
+template <int i, class U>
+__device__ inline U* numbers_of(U* stretch) {
+  return stretch;
+}
+template <int i, class U, int items>
+__device__ inline Leaf<U, i>* numbers_of(const ApartStretch<U, items>& stretch) {
+  return stretch.template numbers<i>();
+}
 
 // Neighbours of a stretch, from number `first` on, a multiple of their count.
 template <int count, class U>

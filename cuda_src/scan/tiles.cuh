@@ -7,11 +7,12 @@
 //            look-back", NVIDIA NVR-2016-002, 2016). Instead of every block looking back over its
 //            predecessors, one further warp of the first block reads all aggregates in order and
 //            hands each tile its prefix: hundreds of blocks that poll the same lines of L2 wait for
-//            each other, one does not. scan/wave.cuh serves lines that are small together,
-//            scan/rows.cuh serves many lines of neighbours, scan/columns.cuh lines that lie side
-//            by side.
+//            each other, one does not. Where each block has lines of its own, it walks them tile by
+//            tile, and no block waits for another. scan/wave.cuh serves lines that are small
+//            together, scan/rows.cuh many shorter lines of neighbours, scan/columns.cuh lines that
+//            lie side by side.
 //            An element that is a record lies in several arrays, its leaves (parts/leaves.cuh),
-//            and in shared memory as one piece or (scan/apart_lines.cuh) as it does there.
+//            and in shared memory as one piece or (FlatLines) as it does there.
 // Bytes      sizeof(T) + sizeof(A) per element; launches: one. Temporary storage: 8 bytes per tile
 //            for each 32 bits of A, and 256.
 // Operator   Associative. Elements are combined in order; it is never called on anything but
@@ -25,7 +26,6 @@
 #include "parts/intrinsics.cuh"
 #include "parts/lookback.cuh"
 #include "parts/ptx.cuh"
-#include "scan/apart_lines.cuh"
 #include "scan/computed_lines.cuh"
 #include "scan/lines.cuh"
 #include "scan/stepped_lines.cuh"
@@ -153,13 +153,31 @@ struct ScanTiles {
     }
     // The last warp that has elements knows the whole.
     const bool is_end = count > 0 && tile.count <= (warp + 1) * S::warp_items;
-    if (is_end && threadIdx.x % warp_threads == 0 && is_chained()) {
+    if (is_end && threadIdx.x % warp_threads == 0) {
       Running<Op, A> whole = within;
       whole.append(shared.totals[warp]);
-      states.publish(index, whole.total, aggregate);
+      if (is_chained()) {
+        states.publish(index, whole.total, aggregate);
+      } else if (!tile.is_last) {
+        Running<Op, A> next = before_tile(tile, number);
+        next.append(whole.total);
+        shared.prefix[(number + 1) % slots] = next.total;
+      }
     }
     if (mine > 0 && threadIdx.x % warp_threads > 0) within.append(before_lane);
     shared.within[number % stages][threadIdx.x] = within.total;
+  }
+
+  // Returns what precedes a tile whose prefix is there; with a value even where nothing precedes
+  // the line: it is then the first exclusive result.
+  __device__ Running<Op, A> before_tile(const Tile& tile, int number) const {
+    Running<Op, A> before{A{}};
+    if (tile.part > 0) {
+      before.append(shared.prefix[number % slots]);
+    } else if (has_init(params.common)) {
+      before.append(read_init(params.common));
+    }
+    return before;
   }
 
   // Scans a tile whose prefix is there, and writes it.
@@ -171,12 +189,9 @@ struct ScanTiles {
     E* stretch = shared.stages[number % stages][warp];
     const auto results = items(result_stretch(stretch));
     const int mine = S::items_of_lane(count);
-    // With a value even where nothing precedes the line: it is then the first exclusive result.
-    Running<Op, A> before{A{}};
-    if (mine > 0) {  // else what precedes this lane is not known
-      if (tile.part > 0 || has_init(params.common)) before.append(shared.prefix[number % slots]);
-      if (threadIdx.x > 0) before.append(shared.within[number % stages][threadIdx.x]);
-    }
+    Running<Op, A> before = before_tile(tile, number);
+    // Of a lane without elements what precedes it is not known.
+    if (mine > 0 && threadIdx.x > 0) before.append(shared.within[number % stages][threadIdx.x]);
     if (sizeof(A) != sizeof(E)) release();
     if (mine > 0) scan_lane<S, is_exclusive>(items(stretch), results, mine, before);
     if constexpr (Policy::transfer == Transfer::bulk) ptx::fence_proxy_async_shared_cta();
@@ -239,11 +254,15 @@ struct ScanTiles {
     release();
   }
 
-  // Takes the block's next tile. Where tiles wait for no other, any order will do.
+  // Takes the block's next tile: of all lines, or of the block's own, line by line.
   __device__ uint32 take(int num_taken) const {
-    return is_chained() ? states.take() : blockIdx.x + num_taken * gridDim.x;
+    if (is_chained()) return states.take();
+    const int64 line = params.tiles_per_line.divide(num_taken);  // of the block's
+    const int64 others = blockIdx.x + line * (gridDim.x - 1);    // of other blocks, before it
+    return uint32(num_taken + others * params.tiles_per_line.value);
   }
-  __device__ bool is_chained() const { return params.tiles_per_line.value > 1; }
+  // Whether blocks wait for tiles of others: there are states.
+  __device__ bool is_chained() const { return params.num_words > 0; }
 
   // Decides what the warps do next; called by thread 0.
   __device__ int choose(int num_taken, int num_summarised, int num_finished, bool may_take) {
@@ -266,7 +285,8 @@ struct ScanTiles {
         }
         return detail::take_tile;
       }
-      if (num_finished < num_summarised && ptx::ld_relaxed_cta(&shared.num_handed) > num_finished) {
+      if (num_finished < num_summarised &&
+          (!is_chained() || ptx::ld_relaxed_cta(&shared.num_handed) > num_finished)) {
         ptx::threadfence_block();
         return detail::finish_tile;
       }
@@ -278,16 +298,21 @@ struct ScanTiles {
   __device__ void find_prefixes() {
     for (int number = 0;; ++number) {
       if (!await_tile(number)) break;
-      const Running<Op, A> before = find_prefix(shared.tiles[number % slots]);
+      const uint32 index = shared.tiles[number % slots];
+      A before{};
+      if (tile_at(index).part > 0) {
+        while (states.read(states.load<A>(index), before) != prefix) {
+        }
+      }
       if (threadIdx.x % warp_threads == 0) {
-        if (!before.is_empty) shared.prefix[number % slots] = before.total;
+        shared.prefix[number % slots] = before;
         ptx::threadfence_block();
         ptx::st_relaxed_cta(&shared.num_handed, number + 1);
       }
       ptx::syncwarp();
     }
     // Nothing is read from the states any more. The last tile may still be on its way out.
-    if (is_chained() && threadIdx.x % warp_threads == 0) states.finish(params.num_words);
+    if (threadIdx.x % warp_threads == 0) states.finish(params.num_words);
   }
 
   // Waits until the block's tile of this number was taken; false if there is none.
@@ -298,19 +323,6 @@ struct ScanTiles {
     }
     ptx::threadfence_block();
     return ptx::ld_relaxed_cta(&shared.num_known) > number;
-  }
-
-  __device__ Running<Op, A> find_prefix(uint32 index) {
-    Running<Op, A> before;
-    if (tile_at(index).part == 0) {
-      if (has_init(params.common)) before.append(read_init(params.common));
-      return before;
-    }
-    A value;
-    while (states.read(states.load<A>(index), value) != prefix) {
-    }
-    before.append(value);
-    return before;
   }
 
   // The warp that hands out prefixes: replaces each tile's aggregate by what precedes the tile.
@@ -391,9 +403,11 @@ __global__ void __launch_bounds__(Policy::block_threads + 2 * warp_threads, Poli
   ptx::syncthreads();
   if (threadIdx.x < Policy::block_threads) {
     work.scan_warps();
+  } else if (!work.is_chained()) {
+    return;
   } else if (threadIdx.x < Policy::block_threads + warp_threads) {
     work.find_prefixes();
-  } else if (work.is_chained()) {
+  } else {
     work.hand_out();
   }
 }

@@ -68,7 +68,7 @@ def rows_case(
 
 def spaced_case(op: Operator, source: Dtype, acc: Dtype) -> Case:
     cut = tiles.tile_rows(1000, max(source.itemsize, acc.itemsize))
-    access = tiles.spaced_rows(source, acc)
+    access = tiles.spaced_rows(acc)
     is_wide = None if source.itemsize == 16 else False
     return tiles.rows_spec(op, source, acc, access, cut, False, True), is_wide
 
@@ -195,10 +195,13 @@ def record_cases(op: Operator, dtype: Dtype, capability: Capability) -> list[Cas
     wave = tiles.policy_of(1 << 20, dtype, dtype)
     assert isinstance(wave, tiles.WavePolicy)
     cases.append(tiles.wave_spec(op, dtype, dtype, accesses[0], wave, True))
-    spaced = tiles.spaced_rows(dtype, dtype)
+    if capability == MAIN:  # for sm_120 bulk copies of several leaves are calls
+        flat = tiles.flat(dtype, dtype, (0, 0), True)
+        cases.append(tiles.tiles_spec(op, dtype, dtype, flat, cut, False, capability))
     for num_items in (3, MANY):
         rows = tiles.rows_tiling(num_items, dtype, dtype)
-        cases.append(tiles.rows_spec(op, dtype, dtype, spaced, rows, True, is_async))
+        for access in (tiles.spaced_rows(dtype), tiles.dense_rows(dtype, 8, 8, True)):
+            cases.append(tiles.rows_spec(op, dtype, dtype, access, rows, True, is_async))
     for num_columns in (3, 1024):
         columns = tiles.tile_columns(MANY, num_columns, 1, dtype, dtype)
         units = 0, 0

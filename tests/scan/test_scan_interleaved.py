@@ -11,6 +11,7 @@ from contract.test_records_on_gpu import small_tiles  # noqa: F401
 from support import Backend, assert_same, sampled
 
 import gpualgo as ga
+from gpualgo._algorithms.scan import tuning
 
 
 def mixed(a: Any, b: Any) -> Any:
@@ -130,7 +131,7 @@ def test_arrays_without_gaps(
             want = scanned(tuple(rest), op, 0, False)
         for a, b in zip(got, want, strict=True):
             assert_same(cuda.to_host(a), b)
-    assert all("ApartLines" in one for one in kinds)
+    assert all("FlatLines" in one for one in kinds)
 
 
 @pytest.mark.usefixtures("small_tiles")
@@ -141,4 +142,21 @@ def test_lines_without_gaps(cuda: Backend, kinds: list[str], n: int) -> None:
     got = ga.inclusive_scan(tuple(map(cuda.to_device, x)), None, mixed, axis=1)
     for a, b in zip(got, scanned(x, mixed, 1, False), strict=True):
         assert_same(cuda.to_host(a), b)
-    assert ("ApartLines" in kinds[-1]) == (n == 6144)
+    assert ("FlatLines" in kinds[-1]) == (n == 6144)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("names", ["f4 f4", "u1 f8"])
+@pytest.mark.parametrize("n", [3, 20, 304, 1200])
+def test_rows_without_gaps(
+    cuda: Backend, kinds: list[str], monkeypatch: pytest.MonkeyPatch, n: int, names: str,
+    reverse: bool,
+) -> None:  # fmt: skip
+    """What is copied at once of each array is at least a number of the widest."""
+    monkeypatch.setattr(tuning, "ROWS_PER_WARP", 1)
+    monkeypatch.setattr(tuning, "ROWS_TILES", 2)
+    x = tuple(numbers((37, n), name) for name in names.split())
+    got = ga.inclusive_scan(tuple(map(cuda.to_device, x)), None, mixed, axis=1, reverse=reverse)
+    for a, b in zip(got, scanned(x, mixed, 1, reverse), strict=True):
+        assert_same(cuda.to_host(a), b)
+    assert ("DenseRows" in kinds[-1]) == (names == "f4 f4" or n % 16 == 0)

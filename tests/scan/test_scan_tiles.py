@@ -113,3 +113,26 @@ def test_shared_memory_does_not_change_bits(cuda: Backend, monkeypatch: pytest.M
     for other in found[1:]:
         for got, want in zip(other, found[0], strict=True):
             assert_same(got, want)
+
+
+@pytest.mark.usefixtures("tiles_only")
+@pytest.mark.parametrize("reverse", [False, True])
+def test_walks_do_not_change_bits(
+    cuda: Backend, monkeypatch: pytest.MonkeyPatch, reverse: bool
+) -> None:
+    """Of lines that a block walks, and of lines whose tiles look back."""
+    from gpualgo._algorithms.scan import tuning
+
+    x = cuda.to_device(random_array((9, 10_004), np.dtype("float32")))
+    pairs = x, x[::-1].copy()
+    found = []
+    for many in (0, 1 << 20):
+        monkeypatch.setattr(tuning, "MANY_LINES", many)
+        Scan.problems.clear()
+        one = ga.exclusive_scan(x, 0.5, axis=1, reverse=reverse)
+        steps = ga.inclusive_scan(
+            pairs, None, lambda a, b: (a[0] * b[0], a[1] * b[0] + b[1]), axis=1, reverse=reverse
+        )
+        found.append([cuda.to_host(got) for got in (one, *steps)])
+    for got, want in zip(*found, strict=True):
+        assert_same(got, want)

@@ -76,10 +76,9 @@ def canonical(
 
 
 def is_dense(elements: Dims, sizes: tuple[int, ...]) -> bool:
-    """Return whether a line's elements are contiguous in all inputs and outputs."""
-    if not elements:
-        return True
-    return len(elements) == 1 and elements[0][1] == sizes
+    """Return whether a line's elements are contiguous, all forward or all reversed."""
+    backwards = tuple(-size for size in sizes)
+    return not elements or (len(elements) == 1 and elements[0][1] in (sizes, backwards))
 
 
 # --- The input of a plan of a scan: lines, their elements, and their addresses.
@@ -97,7 +96,6 @@ class Case:
     addresses: tuple[int, ...]  # of the first line's first element
     starts: tuple[int, ...]  # byte offset of that element from the array's first element
     is_exclusive: bool
-    is_reversed: bool  # dense lines that the kernel walks from their ends
     device: int
     at: ArgMap
     strategy: ScanStrategy
@@ -121,7 +119,9 @@ class Case:
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        return sizes_of(self.source, self.acc)
+        """The item sizes of an element's fields, inputs then outputs."""
+        leaves = (*records.field_dtypes(self.source), *records.field_dtypes(self.acc))
+        return tuple(leaf.itemsize for leaf in leaves)
 
     @property
     def widest(self) -> int:
@@ -134,24 +134,37 @@ class Case:
 
     @property
     def is_flat(self) -> bool:
-        """Whether elements are numbers and lines are contiguous, at one fixed distance."""
-        is_plain = not self.is_of_records and len(self.lines) <= 1
-        return is_plain and is_dense(self.elements, self.sizes)
+        """Whether each field is contiguous, with lines at one fixed distance.
+
+        False for computed elements and for records whose fields are not those of the results.
+        """
+        is_plain = not self.is_of_records or self.source == self.acc
+        return is_plain and len(self.lines) <= 1 and is_dense(self.elements, self.sizes)
+
+    @property
+    def is_reversed(self) -> bool:
+        """Whether contiguous fields are scanned from their ends."""
+        return bool(self.elements) and self.elements[0][1][0] < 0
+
+    @property
+    def distances(self) -> tuple[int, ...]:
+        """The distances of flat lines in bytes."""
+        return self.lines[0][1] if self.lines else (0,) * len(self.sizes)
+
+    def line_units(self, num_items: int = 0) -> tuple[int, int]:
+        """Return the widest accesses to flat lines and to their parts of `num_items` elements.
+
+        One for all inputs, one for all outputs.
+        """
+        units = [
+            self.unit(side, (distance, num_items * size), size if self.is_reversed else 0)
+            for side, (distance, size) in enumerate(zip(self.distances, self.sizes, strict=True))
+        ]
+        return min(units[: self.num_inputs]), min(units[self.num_inputs :])
 
     @property
     def is_async(self) -> bool:
         return gpu.get(self.device).capability >= (8, 0)
-
-    @property
-    def is_apart(self) -> bool:
-        """Whether each field is contiguous, with lines that start at multiples of a vector.
-
-        False for reversed lines.
-        """
-        if not records.is_record(self.acc) or self.source != self.acc:
-            return False
-        bounds = [*self.addresses, *(stride for _, strides in self.lines for stride in strides)]
-        return is_dense(self.elements, self.sizes) and math.gcd(*bounds) % VECTOR_BYTES == 0
 
     def is_whole(self, side: int) -> bool:
         """Whether input (side 0) or output records have the kernel's layout and vector alignment.
@@ -179,13 +192,6 @@ class Case:
     def unit(self, side: int, offsets: Iterable[int], start: int = 0) -> int:
         """Return the widest access, up to 16 bytes, aligned at `start` plus all `offsets`."""
         return math.gcd(VECTOR_BYTES, self.addresses[side] + start, *offsets)
-
-
-def sizes_of(source: Dtype, acc: Dtype) -> tuple[int, ...]:
-    """Return the item sizes of an element's fields, inputs then outputs."""
-    return tuple(
-        leaf.itemsize for leaf in (*records.field_dtypes(source), *records.field_dtypes(acc))
-    )
 
 
 Dtype = np.dtype[Any]
@@ -243,23 +249,15 @@ def _plan_of(
 ) -> Plan:  # fmt: skip
     acc, device, kernel = problem.acc, views[0].device, strategy.kernel
     elements, lines = canonical(strategy.axis, views, targets)
-    is_simple = (
-        not records.is_record(acc)
-        and not records.is_record(source)
-        and len(lines) <= 1
-        and kernel in ("tiles", "rows")
-    )
-    is_simple = is_simple and is_dense(elements, sizes_of(source, acc))
     pointers = [view.ptr for view in (*views, *targets)]
     offsets = [0] * len(pointers)
-    if strategy.is_reverse and not is_simple:
-        # The scan's first element is the last in memory. The kernel itself reverses dense lines.
+    if strategy.is_reverse:  # the scan's first element is the last in memory
         offsets = [_last_offset(elements, side) for side in range(len(pointers))]
         elements = [(extent, tuple(-s for s in strides)) for extent, strides in elements]
     addresses = tuple(pointer + offset for pointer, offset in zip(pointers, offsets, strict=True))
     case = Case(
-        op, source, acc, elements, lines, addresses, tuple(offsets), strategy.is_exclusive,
-        strategy.is_reverse and is_simple, device, at, strategy,
+        op, source, acc, elements, lines, addresses, tuple(offsets), strategy.is_exclusive, device,
+        at, strategy,
     )  # fmt: skip
     return _KERNELS[kernel](case)
 
@@ -274,8 +272,12 @@ def _tiles(case: Case) -> Plan:
     tiling = tuning.policy_of(case.strategy.num_bytes, source, acc)
     tiles_per_line = -(-num_items // tiling.tile_items(widest))
     num_tiles = tiles_per_line * case.num_lines
-    states, num_words = _states(num_tiles * tagged_bytes(acc) // 8 if tiles_per_line > 1 else 0)
-    access, fields = _access(case, isinstance(tiling, tuning.WavePolicy))
+    device, is_wave = gpu.get(case.device), isinstance(tiling, tuning.WavePolicy)
+    resident = device.num_sms * tiling.blocks_per_sm
+    # Otherwise each block has lines of its own.
+    is_chained = tiles_per_line > 1 and (is_wave or case.num_lines < tuning.MANY_LINES * resident)
+    states, num_words = _states(num_tiles * tagged_bytes(acc) // 8 if is_chained else 0)
+    access, fields = _access(case, is_wave)
     fixed: dict[str, Any] = {
         "num_tiles": num_tiles, "num_items": num_items, "num_words": num_words,
         "tiles_per_line": tiles_per_line, "access": fields,
@@ -283,40 +285,36 @@ def _tiles(case: Case) -> Plan:
     if isinstance(tiling, tuning.WavePolicy):
         spec = tuning.wave_spec(case.op, source, acc, access, tiling, case.is_exclusive)
         return _plan(case, spec, num_tiles, tiling.block_threads, states, **fixed)
-    device = gpu.get(case.device)
     tiling = tiling.fitting(source, acc, device.shared_limit)
     spec = tuning.tiles_spec(
         case.op, source, acc, access, tiling, case.is_exclusive, device.capability
     )
-    grid = min(num_tiles, device.num_sms * tiling.blocks_per_sm)
+    grid = min(num_tiles if is_chained else case.num_lines, resident)
     threads, shared = tiling.block_threads + 2 * WARP, tiling.shared_bytes(source, acc)
     return _plan(case, spec, grid, threads, states, shared, **fixed)
 
 
 def _rows(case: Case) -> Plan:
     """Plan scan_rows_kernel: many contiguous lines."""
-    source, acc = case.source, case.acc
-    tiling = tuning.rows_tiling(case.num_items, source, acc)
-    units = source.itemsize, acc.itemsize
-    if case.is_flat:
-        strides = case.lines[0][1] if case.lines else (0, 0)
-        n = math.gcd(case.num_items, tiling.pitch(case.widest))  # divides both line pitches
-        units = case.unit(0, (strides[0], n * units[0])), case.unit(1, (strides[1], n * units[1]))
-        access = cpp("DenseRows", *units, case.is_reversed)
-        fields: dict[str, Any] = {"strides": strides}
+    source, acc, num_items = case.source, case.acc, case.num_items
+    tiling = tuning.rows_tiling(num_items, source, acc)
+    # A divisor of the lengths and the distances of lines in shared memory: these are whole units.
+    step = math.gcd(num_items, tiling.pitch(case.widest))
+    units = case.line_units(step) if case.is_flat else (0, 0)
+    if case.is_flat and (not case.is_of_records or min(units) >= max(case.sizes)):
+        access = tuning.dense_rows(acc, *units, case.is_reversed)
+        sides = enumerate(case.sizes)
+        per_line = [num_items * size // units[side >= case.num_inputs] for side, size in sides]
+        fields: dict[str, Any] = {"strides": case.distances}
     else:
+        access, per_line = tuning.spaced_rows(acc), [num_items]
         strides = case.elements[0][1] if case.elements else (0,) * len(case.sizes)
-        access = tuning.spaced_rows(source, acc)
         fields = {"strides": strides, "lines": case.lines}
-    in_units, out_units = [
-        1 if tiling.is_long else case.num_items * dtype.itemsize // unit
-        for dtype, unit in zip((source, acc), units, strict=True)
-    ]
+    fields["units"] = [1 if tiling.is_long else count for count in per_line]
     spec = tuning.rows_spec(case.op, source, acc, access, tiling, case.is_exclusive, case.is_async)
     return _plan(
         case, spec, -(-case.num_lines // tiling.block_lines), tuning.ROWS_THREADS,
-        num_lines=case.num_lines, num_items=case.num_items, in_units=in_units,
-        out_units=out_units, access=fields,
+        num_lines=case.num_lines, num_items=num_items, access=fields,
     )  # fmt: skip
 
 
@@ -399,26 +397,18 @@ def _access(case: Case, is_wave: bool) -> tuple[Cpp, dict[str, Any]]:
     steps = elements[0][1] if elements else (0,) * len(case.addresses)
     if isinstance(source, records.Computed):
         return cpp("ComputedLines", acc, source), {"steps": steps, **lines}
-    if case.is_apart and not is_wave:
-        return cpp("ApartLines", acc, source), lines
+    units = case.line_units() if case.is_flat else (0, 0)
+    # FlatLines has no vectors of records for scan_wave_kernel, and copies records in vectors only.
+    if case.is_flat and (not case.is_of_records or (min(units) == VECTOR_BYTES and not is_wave)):
+        access = tuning.flat(source, acc, units, case.is_reversed)
+        return access, {"strides": case.distances}
     if case.is_of_records and len(elements) <= 1:
         whole = case.is_whole(0), case.is_whole(1)  # records are copied with the bytes in memory
         flags = whole if any(whole) else ()
         return cpp("SteppedLines", acc, source, *flags), {"steps": steps, **lines}
     if case.is_of_records:  # a line of several dimensions is the only one
         return cpp("WindingLine", acc, source), {"elements": elements}
-    if not case.is_flat:
-        return cpp("StridedLines", acc, source), {"elements": elements, **lines}
-    strides = case.lines[0][1] if case.lines else (0, 0)
-    # A reversed scan starts at the end of a line.
-    ends = case.num_items * source.itemsize, case.num_items * acc.itemsize
-    alignments = case.addresses[0] | strides[0], case.addresses[1] | strides[1]
-    if case.is_reversed:
-        alignments = alignments[0] | ends[0], alignments[1] | ends[1]
-    access = tuning.flat(source, acc, alignments, case.is_reversed)
-    return access, {
-        "input_stride": strides[0], "output_stride": strides[1], "num_items": case.num_items,
-    }  # fmt: skip
+    return cpp("StridedLines", acc, source), {"elements": elements, **lines}
 
 
 def _column_units(case: Case, tiling: tuning.ColumnsTiling) -> tuple[tuple[int, int], bool]:

@@ -146,16 +146,16 @@ def transfer(capability: tuple[int, int], source: Element, acc: Dtype, access: C
     if capability < (8, 0) or isinstance(source, records.Computed):
         return "direct"
     reads_whole = access.name == "SteppedLines" and access.args[2:3] == (True,)
-    is_whole = reads_whole or access.name == "ApartLines"
+    is_whole = reads_whole or access.name == "FlatLines"
     by_numbers = records.is_record(acc) and not is_whole
     return "asynchronous" if capability < (9, 0) or by_numbers else "bulk"
 
 
-def flat(source: Dtype, acc: Dtype, alignments: tuple[int, int], is_reversed: bool) -> Cpp:
-    """Return the access to contiguous lines; `alignments` of input and output are in bytes."""
+def flat(source: Dtype, acc: Dtype, units: tuple[int, int], is_reversed: bool) -> Cpp:
+    """Return the access to contiguous lines; `units` divide their addresses, in bytes."""
     widths = [
-        VECTOR_BYTES if alignment % VECTOR_BYTES == 0 else dtype.itemsize
-        for alignment, dtype in zip(alignments, (source, acc), strict=True)
+        VECTOR_BYTES if unit % VECTOR_BYTES == 0 else dtype.itemsize
+        for unit, dtype in zip(units, (source, acc), strict=True)
     ]
     return cpp("FlatLines", acc, source, *widths, is_reversed)
 
@@ -191,6 +191,10 @@ def _spec(
 # --- Scans of many lines. Tilings depend on shapes and dtypes only, never on alignment or on the
 # GPU, so that results have the same bits.
 
+# Tiles: longer lines of whole vectors are walked by blocks, never by warps.
+ROWS_TILES = 1
+# Lines per resident block from which on blocks of scan_tiles_kernel walk them; with the same bits.
+MANY_LINES = 1
 ROWS_THREADS, ROWS_BLOCKS = 128, 8  # threads per block; blocks per multiprocessor
 ROWS_VECTORS = 9  # maximum per lane
 ROWS_SHARED = 47 << 10  # 48 KB, less what is there besides lines
@@ -226,7 +230,9 @@ def kernel_of(elements: Dims, lines: Dims, source: Dtype, acc: Dtype) -> str:
         return "tiles"
     if not _is_columns(elements, lines):
         is_short = not rows_tiling(num_items, source, acc).is_long
-        return "rows" if is_short or num_lines >= ROWS_PER_WARP else "tiles"
+        tile = policy_of(num_lines * num_items * widest, source, acc).tile_items(widest)
+        is_walked = num_items > ROWS_TILES * tile and num_items % VECTOR_BYTES == 0
+        return "rows" if is_short or (num_lines >= ROWS_PER_WARP and not is_walked) else "tiles"
     if num_items <= FEW_ROWS:
         return "walks"
     inner_bytes = lines[-1][0] * min(source.itemsize, acc.itemsize)
@@ -294,10 +300,14 @@ def rows_tiling(num_items: int, source: Dtype, acc: Dtype) -> RowsTiling:
     return tile_rows(num_items, widest, min(ROWS_VECTORS, most_vectors - 1 | 1))
 
 
-def spaced_rows(source: Dtype, acc: Dtype) -> Cpp:
+def dense_rows(acc: Dtype, in_bytes: int, out_bytes: int, is_reversed: bool) -> Cpp:
+    """Return the access to contiguous lines in units of in_bytes and out_bytes."""
+    return cpp("DenseRows", in_bytes, out_bytes, is_reversed, len(records.field_dtypes(acc)))
+
+
+def spaced_rows(acc: Dtype) -> Cpp:
     """Return the access to lines of any strides."""
-    leaves = [len(records.field_dtypes(acc))] if records.is_record(acc) else []
-    return cpp("SpacedRows", source.itemsize, acc.itemsize, *leaves)
+    return cpp("SpacedRows", len(records.field_dtypes(acc)))
 
 
 def rows_spec(

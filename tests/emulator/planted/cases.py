@@ -226,6 +226,7 @@ CASES = {
     "tiles": Case(scans(4224, dtype=np.int64), _TILES),
     "tiles int32": Case(scans(8001, reverse=True, init=3), _TILES),
     "tiles steps": Case(scans(5001, step=2), _TILES),
+    "walked lines": Case(scans((17, 1700), init=5), (*_TILES, (scan, "MANY_LINES", 0))),
     "scan short rows": Case(scans((50, 20), times=1)),
     "scan rows": Case(scans((9, 200), times=1)),
     "scan long rows": Case(scans((3, 2500), times=1), ((scan, "ROWS_PER_WARP", 2),)),
