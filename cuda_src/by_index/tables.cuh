@@ -94,14 +94,29 @@ struct WarpTable {
     return group;
   }
 
-  // Joins a row's elements of one index, then with what the table has. All lanes call it. `row`
-  // is another number for each row, and never 0.
-  __device__ void add_row(uint32 row, uint32 place, A value) {
+  // Adds rows of elements in their order. All lanes call it. The rows' numbers follow `number`,
+  // which is no row's yet.
+  template <class Place, int count>
+  __device__ void add(uint32 number, const Place (&places)[count], A (&items)[count]) {
+    uint32 before[count];  // the last row in which there was the index, or this one
+#pragma unroll
+    for (int i = 0; i < count; ++i) {
+      const uint32 place = uint32(places[i]), row = number + 1 + i;
+      // Of neighbours with one index the first is enough, and others would wait for it.
+      const bool is_head = shuffle_up(place, 1) != place || lane == 0;
+      before[i] = row;
+      if (place != nowhere && is_head) before[i] = ptx::atom_exch_relaxed_cta(marks + place, row);
+      ptx::syncwarp();  // later rows find this one's marks
+    }
+#pragma unroll
+    for (int i = 0; i < count; ++i) {
+      add_row(number + 1 + i, before[i], uint32(places[i]), items[i]);
+    }
+  }
+
+  // Joins a row's elements of one index, then with what the table has.
+  __device__ void add_row(uint32 row, uint32 before, uint32 place, A value) {
     const bool is_there = place != nowhere;
-    // Of neighbours with one index the first is enough, and others would wait for it.
-    const bool is_head = shuffle_up(place, 1) != place || lane == 0;
-    uint32 before = row;  // the row before in which there was the index, or this one
-    if (is_there && is_head) before = ptx::atom_exch_relaxed_cta(marks + place, row);
     const uint32 again = ptx::ballot_sync(all_lanes, is_there && before == row);
     bool is_first = is_there, is_new = before == 0;
     if (again != 0) {
@@ -170,26 +185,32 @@ struct ByIndex : WarpTable<Policy, Op, A> {
     return value;
   }
 
+  __device__ void load(int64 begin, int64 end, E (&elements)[rows]) const {
+#pragma unroll
+    for (int row = 0; row < rows; ++row) {
+      const int64 i = begin + row * row_items + lane;
+      assign(elements[row], E{});  // lanes hand on what nobody looks at
+      if (i < end) assign(elements[row], params.access.template load_one<T>(params.input, i));
+    }
+  }
+
   // Goes through elements [begin, end).
   __device__ void fold(int64 begin, int64 end) {
+    E elements[rows];
+    load(begin, end, elements);
     uint32 number = 0;
 #pragma unroll 1
-    for (; begin < end; begin += rows * row_items) {
-      E elements[rows];
+    for (; begin < end; begin += rows * row_items, number += rows) {
+      uint32 places[rows];
+      A items[rows];
 #pragma unroll
       for (int row = 0; row < rows; ++row) {
-        const int64 i = begin + row * row_items + lane;
-        assign(elements[row], E{});  // lanes hand on what nobody looks at
-        if (i < end) {
-          assign(elements[row], params.access.template load_one<T>(params.input, i));
-        }
+        const bool is_there = begin + row * row_items + lane < end;
+        places[row] = is_there ? place_of(elements[row]) : nowhere;
+        assign(items[row], value_of(elements[row]));
       }
-#pragma unroll
-      for (int row = 0; row < rows; ++row) {
-        const int64 i = begin + row * row_items + lane;
-        this->add_row(++number, i < end ? place_of(elements[row]) : nowhere,
-                      value_of(elements[row]));
-      }
+      load(begin + rows * row_items, end, elements);  // on its way while these are added
+      this->add(number, places, items);
     }
   }
 };

@@ -24,27 +24,36 @@ __device__ inline A addend(const W& weight) {
   return convert<A>(convert<R>(weight));
 }
 
-// Finds the bins of a lane's samples: those at first, first + step, ... before last.
-template <class R, class T, class W, class Rows, class Open, class A, int count>
-__device__ inline void find_bins(const Rows& rows, const Sources<T>& samples,
-                                 const unsigned char* weights, const Open& bins, int64 first,
-                                 int64 step, int64 last, int32 (&found)[count], A (&items)[count]) {
+// A lane's samples first, first + step, ... before last, and their weights.
+template <class T, class W, int count>
+struct Samples {
   Pack<Held<T>, count> held;
-  W loaded[count];
+  W weights[count];
+
+  template <class Rows>
+  __device__ void load(const Rows& rows, const Sources<T>& samples, const unsigned char* from,
+                       int64 first, int64 step, int64 last) {
 #pragma unroll
-  for (int i = 0; i < count; ++i) {
-    const int64 index = first + i * step;
-    assign(held.items[i], Held<T>{});
-    loaded[i] = W{};
-    if (index < last) rows.template load<T, W>(samples, weights, index, held.items[i], loaded[i]);
+    for (int i = 0; i < count; ++i) {
+      const int64 index = first + i * step;
+      assign(held.items[i], Held<T>{});
+      weights[i] = W{};
+      if (index < last) rows.template load<T, W>(samples, from, index, held.items[i], weights[i]);
+    }
   }
-  bins.find(held, found);
+
+  // Finds their bins; -1: none.
+  template <class R, class Open, class A>
+  __device__ void find(const Open& bins, int64 first, int64 step, int64 last, int32 (&found)[count],
+                       A (&items)[count]) const {
+    bins.find(held, found);
 #pragma unroll
-  for (int i = 0; i < count; ++i) {
-    if (first + i * step >= last) found[i] = -1;
-    items[i] = addend<A, R>(loaded[i]);
+    for (int i = 0; i < count; ++i) {
+      if (first + i * step >= last) found[i] = -1;
+      items[i] = addend<A, R>(weights[i]);
+    }
   }
-}
+};
 
 // --- tables -----------------------------------------------------------------------------------
 
@@ -82,16 +91,17 @@ __global__ void __launch_bounds__(Policy::block_threads) histogram_fold_kernel(
   Table table(shared + warp * params.table_bytes, params);
   const int64 last = end < rows.num_items ? end : rows.num_items;
   constexpr int step = Table::row_items;
+  Samples<T, W, Table::rows> next;
+  next.load(rows, samples, weights, begin + table.lane, step, last);
   uint32 number = 0;
 #pragma unroll 1
-  for (int64 first = begin; first < last; first += Table::rows * step) {
+  for (int64 first = begin; first < last; first += Table::rows * step, number += Table::rows) {
     int32 found[Table::rows];
     A items[Table::rows];
-    find_bins<R, T, W>(rows, samples, weights, bins, first + table.lane, step, last, found, items);
-#pragma unroll
-    for (int row = 0; row < Table::rows; ++row) {
-      table.add_row(++number, uint32(found[row]), items[row]);  // -1: nowhere
-    }
+    next.template find<R>(bins, first + table.lane, step, last, found, items);
+    // On its way while these are added.
+    next.load(rows, samples, weights, first + Table::rows * step + table.lane, step, last);
+    table.add(number, found, items);
   }
   table.write(share, params.num_bins, params.values, params.marks);
 }
@@ -165,7 +175,9 @@ __global__ void __launch_bounds__(Policy::block_threads) histogram_pairs_kernel(
   int32 found[count];
   A items[count];
   const int64 first = begin + threadIdx.x;
-  find_bins<R, T, W>(rows, samples, weights, bins, first, blockDim.x, rows.num_items, found, items);
+  Samples<T, W, count> here;
+  here.load(rows, samples, weights, first, blockDim.x, rows.num_items);
+  here.template find<R>(bins, first, blockDim.x, rows.num_items, found, items);
 #pragma unroll
   for (int i = 0; i < count; ++i) {
     const int64 index = first + i * int64(blockDim.x);
