@@ -7,8 +7,8 @@ import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from gpualgo._operators.key import python_function
-from gpualgo._operators.tokens import contents_of, reads_of
+from gpualgo._operators.key import facts_of, python_function
+from gpualgo._operators.tokens import contents_of
 
 
 def compose(f: Any, g: Any) -> Any:
@@ -68,7 +68,7 @@ def functions_of(fn: Any, found: list[Any]) -> list[Any]:
 
 def variables_of(fn: types.FunctionType) -> list[tuple[str, Any]]:
     """Return the names and the values of the variables that a function reads."""
-    names = [name for name in reads_of(fn.__code__).globals if name in fn.__globals__]
+    names = [name for name in facts_of(fn.__code__).reads.globals if name in fn.__globals__]
     cells = map(contents_of, fn.__closure__ or ())
     read = [(name, fn.__globals__[name]) for name in names]
     return [*read, *zip(fn.__code__.co_freevars, cells, strict=True)]
