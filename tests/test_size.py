@@ -14,9 +14,9 @@ from support import REPOSITORY
 # Lines of Python below each folder of gpualgo/ and in bench/, and of CUDA below cuda_src/.
 LINES = {
     "bench": 2_997,
-    "gpualgo": 63_559,
+    "gpualgo": 63_570,
     "gpualgo/_algorithms": 22_291,
-    "gpualgo/_api": 2_281,
+    "gpualgo/_api": 2_307,
     "gpualgo/_arrays": 1_788,
     "gpualgo/_base": 2_262,
     "gpualgo/_cli": 1_129,
@@ -28,10 +28,10 @@ LINES = {
     "gpualgo/_operators": 6_124,
     "gpualgo/_pipeline": 3_127,
     "gpualgo/dask": 1_996,
-    "gpualgo/jax": 1_497,
+    "gpualgo/jax": 1_484,
     "gpualgo/lazy": 786,
     "gpualgo/numpy": 6_571,
-    "gpualgo/torch": 1_780,
+    "gpualgo/torch": 1_778,
     "gpualgo/shards": 1_919,
     "cuda_src": 17_014,
 }

@@ -7,6 +7,9 @@ import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from gpualgo._operators.key import facts_of, python_function
+from gpualgo._operators.tokens import contents_of
+
 
 def compose(f: Any, g: Any) -> Any:
     """Return g after f, of functions h -> a * h + b given by (a, b).
@@ -30,17 +33,14 @@ def compose_pairs(f: Any, g: Any) -> Any:
     )  # fmt: skip
 
 
-def rebound(fn: Any, changed: Callable[[Any], Any], names: dict[str, Any]) -> Any:
+def rebound(
+    fn: Any, changed: Callable[[Any], Any], names: dict[str, Any], copies: Any = None
+) -> Any:  # fmt: skip
     """Return a function that reads `changed` values of its variables, as the functions it reads do.
 
     `names` has other built-in functions by name.
     """
-    return _rebound(fn, changed, names, {})
-
-
-def _rebound(
-    fn: Any, changed: Callable[[Any], Any], names: dict[str, Any], copies: dict[Any, Any]
-) -> Any:
+    copies = {} if copies is None else copies
     if not isinstance(fn, types.FunctionType):
         return changed(fn)
     if fn in copies:
@@ -50,10 +50,36 @@ def _rebound(
     copies[fn] = copy = types.FunctionType(fn.__code__, read, fn.__name__, fn.__defaults__, cells)
     copy.__kwdefaults__ = fn.__kwdefaults__
     for name in set(names_in(fn.__code__)).intersection(fn.__globals__):
-        read[name] = _rebound(fn.__globals__[name], changed, names, copies)
+        read[name] = rebound(fn.__globals__[name], changed, names, copies)
     for cell, old in zip(cells, fn.__closure__ or (), strict=True):
-        cell.cell_contents = _rebound(old.cell_contents, changed, names, copies)
+        cell.cell_contents = rebound(old.cell_contents, changed, names, copies)
     return copy
+
+
+def functions_of(fn: Any, found: list[Any]) -> list[Any]:
+    """Return the Python functions that a function consists of: itself and those that it reads."""
+    fn = python_function(fn)
+    if fn is not None and fn not in found:
+        found.append(fn)
+        for _, value in variables_of(fn):
+            functions_of(value, found)
+    return found
+
+
+def variables_of(fn: types.FunctionType) -> list[tuple[str, Any]]:
+    """Return the names and the values of the variables that a function reads."""
+    names = [name for name in facts_of(fn.__code__).reads.globals if name in fn.__globals__]
+    cells = map(contents_of, fn.__closure__ or ())
+    read = [(name, fn.__globals__[name]) for name in names]
+    return [*read, *zip(fn.__code__.co_freevars, cells, strict=True)]
+
+
+def is_holomorphic(fn: Any) -> bool:
+    """Return whether an operator names no function that is not; it has a gradient of complex."""
+    return all(_OTHERS.isdisjoint(names_in(each.__code__)) for each in functions_of(fn, []))
+
+
+_OTHERS = {"abs", "absolute", "angle", "conj", "conjugate", "imag", "real", "sign"}
 
 
 def names_in(code: types.CodeType) -> Iterator[str]:

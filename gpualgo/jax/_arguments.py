@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from gpualgo._api.derivatives import rebound
+from gpualgo._api.derivatives import functions_of, rebound, variables_of
 from gpualgo._base import dtypes
 from gpualgo._base.errors import shown
-from gpualgo._operators.key import frozen, python_function
+from gpualgo._operators.key import frozen
 from gpualgo._operators.operator import Operator, check_associativity
-from gpualgo._operators.tokens import contents_of, reads_of
 from gpualgo._pipeline import checks
 from gpualgo.jax._gradients import Derived, numbers
 
@@ -77,27 +76,13 @@ def function(fn: Any, where: str) -> Any:
         raise TypeError(f"{where}: identity must be a Python or NumPy number, got an array")
     if op.is_known:
         return op
-    for name, value in _variables(op.fn, []):
+    for name, value in itertools.chain(*map(variables_of, functions_of(op.fn, []))):
         if is_array(value):
             raise TypeError(f"{where}: {shown(op.fn)} captures the array {name}; {_NUMBERS}")
     op = Operator(frozen(op.fn), identity=op.identity, commutative=op.commutative)
     if op.arrays:
         raise TypeError(f"{where}: {shown(op.fn)} captures an array; {_NUMBERS}")
     return op
-
-
-def _variables(fn: Any, seen: list[Any]) -> Iterator[tuple[str, Any]]:
-    """Yield the variables that a function, and the functions that it calls, read."""
-    fn = python_function(fn)
-    if fn is None or fn in seen:
-        return
-    seen.append(fn)
-    names = reads_of(fn.__code__).globals
-    read = [(name, fn.__globals__[name]) for name in names if name in fn.__globals__]
-    cells = map(contents_of, fn.__closure__ or ())
-    for name, value in (*read, *zip(fn.__code__.co_freevars, cells, strict=True)):
-        yield name, value
-        yield from _variables(value, seen)
 
 
 _NUMBERS = "an operator in a jax program captures Python and NumPy numbers only"

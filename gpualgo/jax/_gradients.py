@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from gpualgo._api.derivatives import rebound
+from gpualgo._api.derivatives import is_holomorphic, rebound
 from gpualgo._base.errors import shown
 from gpualgo._operators.operator import Operator
 from gpualgo.jax._ffi import call, vary_alike
@@ -128,6 +128,8 @@ class Derived(NamedTuple):
             return sides
         fn = _in_jax(self.op.fn)
         try:
+            if jnp.iscomplexobj(left[0]) and not is_holomorphic(self.op.fn):
+                raise TypeError("it is no holomorphic function")
             results, pull = jax.vjp(
                 lambda *xs: numbers(fn(element(xs[:count]), element(xs[count:]))), *left, *right
             )

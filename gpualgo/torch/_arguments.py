@@ -8,7 +8,6 @@ from typing import Any, TypeAlias
 import numpy as np
 import torch
 from torch import Tensor
-from torch.autograd.forward_ad import unpack_dual
 
 from gpualgo import Operator
 from gpualgo.torch import _operators as operators
@@ -22,10 +21,6 @@ def tensors(x: Any, where: str) -> list[Tensor]:
         wrong = next(type(each).__name__ for each in xs or [x] if not isinstance(each, Tensor))
         raise TypeError(
             f"{where}: got {wrong} instead of a tensor; pass torch.as_tensor(x), or a tuple"
-        )
-    if not torch.compiler.is_compiling() and any(unpack_dual(x).tangent is not None for x in xs):
-        raise TypeError(
-            f"{where}: forward-mode gradients (jvp) are not supported; use torch.autograd"
         )
     if any(each.shape != xs[0].shape for each in xs):
         shapes = [tuple(each.shape) for each in xs]
@@ -95,6 +90,8 @@ def first_values(init: Any, xs: Sequence[Tensor], dim: int, where: str) -> list[
         shape = (*x.shape[:dim], *x.shape[dim + 1 :])
         first = value if isinstance(value, Tensor) else torch.as_tensor(value)
         if not isinstance(value, Tensor) and _kind(first.dtype) <= _kind(x.dtype):
+            if not x.dtype.is_signed and value < 0:  # torch.tensor wraps it
+                raise ValueError(f"{where}: init {value} is out of range for {x.dtype}")
             first = torch.tensor(value, dtype=x.dtype)
         if first.dtype != x.dtype:
             raise TypeError(f"{where}: init has dtype {first.dtype}, x {x.dtype}; convert one")

@@ -290,7 +290,7 @@ def segmented_exclusive_scan(
     init = 0 if init is None else init
     scanned = call(op, ops.segment_scan, where, ([x], offsets), (init,), vjp)[0]
     _, heads, outside = gradients.segment_of(offsets, x.shape[0])
-    found = torch.where(heads, init, gradients.shifted(scanned, 0, -1))
+    found = torch.where(heads, x.new_tensor(init), gradients.shifted(scanned, 0, -1))
     return torch.where(outside, x, found)
 
 
@@ -384,4 +384,4 @@ def reduce_by_key(
 def _resized(x: Tensor, count: Tensor, size: int) -> Tensor:
     """Return the first `count` elements in a tensor of `size`, and zeros behind them."""
     x = torch.nn.functional.pad(x[:size], (0, size - min(size, x.shape[0])))
-    return torch.where(torch.arange(size, device=x.device) < count, x, 0)
+    return torch.where(torch.arange(size, device=x.device) < count, x, x.new_zeros(()))

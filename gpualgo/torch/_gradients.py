@@ -9,8 +9,8 @@ Of a reduction only the last g differs from zero, and p is zero where a segment 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -29,14 +29,9 @@ def _ops() -> Any:
     return torch.ops.gpualgo
 
 
-@contextmanager
-def _name_again(ctx: Any) -> Iterator[str]:
-    """Yield the name of a call's operator in the gradient, which may be computed later."""
-    if operators.is_known(ctx.name):
-        yield ctx.name
-        return
-    with operators.held(ctx.operator) as name:
-        yield name
+def _name_again(ctx: Any) -> Any:
+    """Return a context: the name of a call's operator in the gradient, which is computed later."""
+    return nullcontext(ctx.name) if operators.is_known(ctx.name) else operators.held(ctx.operator)
 
 
 def _dense(grads: Any, like: Tensors) -> list[Tensor]:
@@ -172,7 +167,8 @@ def of_fold(ctx: Any, grads: Any) -> tuple[Any, ...]:
     if not init and operator.known in ("maximum", "minimum"):
         return [_shared(x == ys[0].unsqueeze(dim), g, dim)], [], None, None
     if not init and operator.known == "logaddexp":
-        return [(x - ys[0].unsqueeze(dim)).exp() * g], [], None, None
+        y = ys[0].unsqueeze(dim)  # equal infinities have equal shares, as in scans
+        return [_shared(torch.where(x == y, 0, x - y).exp(), g, dim)], [], None, None
     with _name_again(ctx) as name:
         scanned = _ops().scan(list(xs), list(init), name, dim, False, False)
     last = [torch.cat([torch.zeros_like(_part(x, dim, 1, n)), g], dim)
@@ -182,9 +178,9 @@ def of_fold(ctx: Any, grads: Any) -> tuple[Any, ...]:
     return found, [x.squeeze(dim) for x in heads], None, None
 
 
-def _shared(marks: Tensor, g: Tensor, dim: int) -> Tensor:
-    """Return a gradient in equal shares for the marked elements of each row."""
-    shares = marks.to(g.dtype)
+def _shared(weights: Tensor, g: Tensor, dim: int) -> Tensor:
+    """Return a gradient in shares of the elements of each row."""
+    shares = weights.to(torch.promote_types(g.dtype, torch.float32))  # a half counts to 256 only
     return shares * (g / shares.sum(dim, keepdim=True))
 
 
@@ -339,7 +335,7 @@ def of_fold_by_index(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
     at = indices.clamp(-1, ctx.size)
     behind = torch.nn.functional.pad
     if known in ("maximum", "minimum"):  # shares of those that are equal to the result
-        marks = torch.where(x == behind(y, (0, 1))[at], 1.0, 0.0).to(x.dtype)
+        marks = (x == behind(y, (0, 1))[at]).to(torch.promote_types(x.dtype, torch.float32))
         count = _ops().fold_by_index(indices, marks, ctx.size, operators.ADD, 0)
         found = marks * behind(grad / count.clamp(min=1), (0, 1))[at]
     elif known == "add":

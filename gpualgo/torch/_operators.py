@@ -13,7 +13,7 @@ import math
 import operator
 import types
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from itertools import count
 from typing import Any, NamedTuple
 from unittest.mock import patch
@@ -22,9 +22,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gpualgo._api.derivatives import names_in, rebound
+from gpualgo._api.derivatives import functions_of, is_holomorphic, rebound, variables_of
 from gpualgo._operators.captured import Resolved
-from gpualgo._operators.key import frozen, resolve
+from gpualgo._operators.key import frozen, python_function, resolve
 from gpualgo._operators.operator import Operator as Compiled
 from gpualgo._operators.operator import as_operator
 from gpualgo._operators.tokens import digest_of
@@ -59,17 +59,14 @@ def find(name: str) -> Operator:
     return found
 
 
-@contextmanager
-def named(op: Any, vjp: Any, where: str, num_arguments: int = 2) -> Iterator[str]:
-    """Yield the name of an operator in a call that is not compiled; its values may change."""
+def named(op: Any, vjp: Any, where: str, num_arguments: int = 2) -> Any:
+    """Return a context: the name of an operator in a call that is not compiled."""
     parsed = _parsed(op, vjp, where, num_arguments)
     name = _name_of(parsed)
-    if name is not None:
-        _operators[name] = parsed
-        yield name
-        return
-    with held(parsed) as name:
-        yield name
+    if name is None:  # values of its variables may change
+        return held(parsed)
+    _operators[name] = parsed
+    return nullcontext(name)
 
 
 @contextmanager
@@ -119,17 +116,13 @@ def _parsed(op: Any, vjp: Any, where: str, num_arguments: int) -> Operator:
         )
     known = "logaddexp" if compiled.fn is np.logaddexp else compiled.name
     known = known if vjp is None else None
-    if not is_closed(compiled.fn):  # gradients are computed later
+    if not is_closed(compiled.fn) or len(functions_of(compiled.fn, [])) > 1:  # gradients run later
         compiled = Compiled(
             frozen(compiled.fn), identity=compiled.identity, commutative=compiled.commutative
         )
     if vjp is not None:
-        vjp = tuple([d if is_closed(d) else rebound(d, _same, {}) for d in vjp])
+        vjp = tuple([d if is_closed(d) else rebound(d, lambda value: value, {}) for d in vjp])
     return Operator(compiled, known, vjp, where)
-
-
-def _same(value: Any) -> Any:
-    return value
 
 
 def _name_of(parsed: Operator) -> str | None:
@@ -144,18 +137,17 @@ def _name_of(parsed: Operator) -> str | None:
     return f"{getattr(functions[0], '__name__', 'op')}-{digest.hexdigest()[:24]}"
 
 
-def is_closed(fn: Any, seen: tuple[Any, ...] = ()) -> bool:
-    """Return whether a function reads no variables but modules, built-ins and such functions."""
-    fn = getattr(fn, "py_func", fn)  # of a function that numba.njit has decorated
-    if not isinstance(fn, types.FunctionType):
-        return isinstance(fn, _CONSTANT)
-    if fn in seen:
-        return True
-    if fn.__defaults__ or fn.__kwdefaults__:
-        return False
-    values = [cell.cell_contents for cell in fn.__closure__ or ()]
-    values += [fn.__globals__[n] for n in names_in(fn.__code__) if n in fn.__globals__]
-    return all(is_closed(value, (*seen, fn)) for value in values)
+def is_closed(fn: Any) -> bool:
+    """Return whether a function reads no variables but global modules, built-ins and functions.
+
+    torch.compile does not notice that a closure of equal code has other variables.
+    """
+    functions = functions_of(fn, [])
+    return all(
+        not (each.__defaults__ or each.__kwdefaults__ or each.__closure__)
+        and all(isinstance(v, _CONSTANT) or python_function(v) for _, v in variables_of(each))
+        for each in functions
+    ) and (bool(functions) or isinstance(fn, _CONSTANT))
 
 
 ADD = "add"
@@ -179,6 +171,14 @@ class _Torch:
 
     maximum, minimum = staticmethod(_of_all(torch.maximum)), staticmethod(_of_all(torch.minimum))
 
+    @staticmethod
+    def logaddexp(a: Any, b: Any) -> Tensor:
+        """`torch.logaddexp` with derivatives of equal infinities too, as of masked numbers."""
+        a, b = _tensor(a), _tensor(b)
+        is_same = (a == b) & a.isinf()
+        both = [torch.where(is_same, 0, x) for x in (a, b)]
+        return torch.where(is_same, a / 2 + b / 2, torch.logaddexp(both[0], both[1]))
+
     def __getattr__(self, name: str) -> Any:
         found = getattr(torch, "pow" if name == "power" else name)
         return (lambda *xs: found(*map(_tensor, xs))) if callable(found) else found
@@ -197,7 +197,7 @@ def partials(parsed: Operator, left: Sequence[Tensor], right: Sequence[Tensor]) 
     """
     if parsed.vjp is not None:
         return tuple(
-            _matrix(d(_element(left), _element(right)), left, parsed.where) for d in parsed.vjp
+            _matrix(d(element(left), element(right)), left, parsed.where) for d in parsed.vjp
         )
     one = torch.ones_like(left[0])
     a, b = left[0], right[0]
@@ -214,7 +214,7 @@ def partials(parsed: Operator, left: Sequence[Tensor], right: Sequence[Tensor]) 
     return _derived(parsed, left, right)
 
 
-def _element(tensors: Sequence[Tensor]) -> Any:
+def element(tensors: Sequence[Tensor]) -> Any:
     return tensors[0] if len(tensors) == 1 else tuple(tensors)
 
 
@@ -248,9 +248,11 @@ def _derived(parsed: Operator, left: Sequence[Tensor], right: Sequence[Tensor]) 
     count, dtype = len(left), dtype_of(left)
     left, right = ([x.to(dtype) for x in side] for side in (left, right))
     fn = _for_tensors(parsed.fn.fn)
+    if dtype.is_complex and not is_holomorphic(parsed.fn.fn):
+        raise TypeError(f"{parsed.where}: op has no gradient, as it is no holomorphic function")
 
     def computed(*numbers: Tensor) -> tuple[Tensor, ...]:
-        found = fn(_element(numbers[:count]), _element(numbers[count:]))
+        found = fn(element(numbers[:count]), element(numbers[count:]))
         results = found if isinstance(found, tuple) else (found,)
         return tuple([torch.as_tensor(each).to(left[0]).expand_as(left[0]) for each in results])
 

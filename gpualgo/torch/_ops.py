@@ -7,11 +7,12 @@ from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
+from torch.autograd.forward_ad import unpack_dual
 
 import gpualgo as ga
 from gpualgo._api.derivatives import compose, compose_pairs
 from gpualgo.torch import _gradients as gradients
-from gpualgo.torch._operators import find
+from gpualgo.torch._operators import element, find
 
 Tensors: TypeAlias = Sequence[Any]  # any sequence of tensors
 
@@ -37,8 +38,12 @@ def _define(
         if backward is not None:
             op.register_autograd(backward, setup_context=setup)
         op.register_vmap(_in_turn(op) if dim_at is None else _in_rows(op, dim_at))
-        made: Callable[..., Any] = op
-        return made
+
+        def checked(*args: Any) -> Any:
+            _each(_without_tangent, args)
+            return op(*args)
+
+        return checked
 
     return decorate
 
@@ -48,6 +53,11 @@ def _each(function: Callable[..., Any], x: Any, *others: Any) -> Any:
     if isinstance(x, (list, tuple)):
         return type(x)([_each(function, *items) for items in zip(x, *others, strict=True)])
     return function(x, *others) if isinstance(x, Tensor) else x
+
+
+def _without_tangent(x: Tensor) -> None:
+    if unpack_dual(x).tangent is not None:
+        raise TypeError("forward-mode gradients (jvp) are not supported; use torch.autograd")
 
 
 def _in_turn(op: Callable[..., Any]) -> Callable[..., Any]:
@@ -77,10 +87,6 @@ def _in_rows(op: Callable[..., Any], dim_at: int) -> Callable[..., Any]:
         return found, _each(lambda x: 0, found)
 
     return rule
-
-
-def _element(tensors: Sequence[Tensor]) -> Any:
-    return tensors[0] if len(tensors) == 1 else tuple(tensors)
 
 
 def _new(x: Tensor, shape: Sequence[Any] | None = None, dtype: Any = None) -> Tensor:
@@ -126,8 +132,8 @@ def _run(
     elif init and not init[0].ndim:
         xs, first, outs = ([each[None] for each in group] for group in (xs, first, outs))
         dim = 1
-    start = _element(first) if init else None
-    function(_element(xs), start, find(op).fn, axis=dim, out=_element(outs), **options)
+    start = element(first) if init else None
+    function(element(xs), start, find(op).fn, axis=dim, out=element(outs), **options)
 
 
 @_define(
@@ -171,7 +177,7 @@ def recurrence(outs: Tensors, a: Tensors, b: Tensors, dim: int, reverse: bool) -
 )
 def segment_scan(outs: Tensors, xs: Tensors, offsets: Tensor, op: str, init: Any) -> None:
     if xs[0].numel():
-        ga.segmented_inclusive_scan(_element(xs), offsets, init, find(op).fn, out=_element(outs))
+        ga.segmented_inclusive_scan(element(xs), offsets, init, find(op).fn, out=element(outs))
 
 
 @_define(
@@ -183,7 +189,7 @@ def segment_scan(outs: Tensors, xs: Tensors, offsets: Tensor, op: str, init: Any
 )
 def segment_fold(outs: Tensors, xs: Tensors, offsets: Tensor, op: str, init: Any) -> None:
     if outs[0].numel():
-        ga.segmented_reduce(_element(xs), offsets, init, find(op).fn, out=_element(outs))
+        ga.segmented_reduce(element(xs), offsets, init, find(op).fn, out=element(outs))
 
 
 @_define(
@@ -209,7 +215,7 @@ def fold_by_key(outs: Any, keys: Tensor, xs: Tensors, op: str, init: Any) -> Non
     """Write the results and the keys of all runs to tensors of full length, and their number."""
     values, unique, count = outs
     ga.reduce_by_key(
-        keys, _element(xs), init, find(op).fn, consecutive=True, out=(unique, _element(values)),
+        keys, element(xs), init, find(op).fn, consecutive=True, out=(unique, element(values)),
         out_count=count,
     )  # fmt: skip
 

@@ -8,11 +8,7 @@ import torch
 from torch import Tensor
 
 from gpualgo.torch import _ops as ops
-from gpualgo.torch._arguments import (
-    axis_of,
-    call,
-    tensors,
-)
+from gpualgo.torch._arguments import axis_of, call, first_values, tensors
 
 
 def sort(x: Tensor, *, descending: bool = False, dim: int = -1) -> tuple[Tensor, Tensor]:
@@ -146,7 +142,8 @@ def select(
     size = n if size is None else size
     indices, count = ops.selected(mask, size)
     behind = torch.nn.functional.pad(x.flatten(), (0, 1))  # an element for indices of none
-    return torch.where(indices < n, behind[indices], fill_value), count
+    (fill,) = first_values(fill_value, [behind], 0, "select (fill_value)")
+    return torch.where(indices < n, behind[indices], fill), count
 
 
 # --- Histograms and searches.

@@ -392,6 +392,12 @@ def test_logaddexp_of_masked_numbers() -> None:
         close(jax.grad(lambda x: gj.inclusive_scan(x, None, np.logaddexp)[-1])(x), wanted)
 
 
+def test_complex_operators_without_a_gradient() -> None:
+    for op in (lambda a, b: abs(a) + abs(b), lambda a, b: a.real + b.real):
+        with pytest.raises(TypeError, match="holomorphic"):
+            jax.grad(lambda x, op=op: abs(gj.reduce(x, None, op)))(jnp.array([1 + 2j, 3 - 1j]))
+
+
 def test_derivatives_of_the_caller(wide: None) -> None:
     larger = lambda a, b: a if abs(a) > abs(b) else b  # noqa: E731
     vjp = (lambda a, b: 1.0 * (abs(a) > abs(b)), lambda a, b: 1.0 * (abs(a) <= abs(b)))

@@ -169,6 +169,67 @@ def test_compiled_operators_read_no_variables(device: str, kind: str) -> None:
         torch.compile(functions[kind], fullgraph=True, backend="aot_eager")(x)
 
 
+def test_compiled_operators_are_no_closures(device: str) -> None:
+    """torch.compile would take one closure for another of equal code."""
+    torch._dynamo.reset()
+    x = torch.arange(1.0, 5.0, device=device)
+    calls: list[Callable[..., Any]] = [
+        lambda x, fn: gt.inclusive_scan(x, None, lambda a, b: fn(a, b)),
+        lambda x, fn: gt.reduce(x, None, max, vjp=(lambda a, b: fn(a, b), fn)),
+        lambda x, fn: gt.select(x, lambda a: fn(a, a) > 3)[0],
+    ]
+    for call in calls:
+        with pytest.raises(Exception, match="op reads variables"):
+            torch.compile(call, fullgraph=True, backend="aot_eager")(x, helper)
+
+
+def test_gradients_are_of_the_functions_of_the_call(
+    device: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x = torch.tensor([1.0, 2.0, 3.0], device=device, requires_grad=True)
+    monkeypatch.setitem(globals(), "helper", lambda a, b: a * b)
+    found = gt.reduce(x, None, calls_helper)
+    monkeypatch.setitem(globals(), "helper", lambda a, b: a + b)
+    assert torch.autograd.grad(found, x)[0].tolist() == [6, 3, 2]
+
+
+def test_no_call_ignores_a_tangent(device: str) -> None:
+    x, one = torch.ones(3, device=device), torch.ones((), device=device)
+    calls: list[Callable[..., Any]] = [
+        lambda i: gt.reduce(x, i),
+        lambda i: gt.inclusive_scan(x, i),
+        lambda i: gt.linear_recurrence(x, x, i),
+        torch.compile(lambda i: gt.sort(x * i)[0], backend="aot_eager"),
+    ]
+    for call in calls:
+        with pytest.raises(TypeError, match="forward-mode gradients"):
+            torch.func.jvp(call, (one,), (one,))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_extremes_are_counted_exactly(device: str, dtype: torch.dtype) -> None:
+    x = torch.zeros(100_000, dtype=dtype, device=device, requires_grad=True)
+    indices = torch.zeros(len(x), dtype=torch.int32, device=device)
+    for y in (gt.reduce(x, None, max), gt.reduce_by_index(indices, x, 1, -1.0, max).sum()):
+        assert torch.autograd.grad(y, x)[0].double().sum() == pytest.approx(1, rel=0.01)
+
+
+def test_infinite_logaddexp_has_a_gradient(device: str) -> None:
+    for value in (-torch.inf, torch.inf):
+        for op in (np.logaddexp, lambda a, b: np.logaddexp(a, b)):
+            x = torch.full((2,), value, device=device, requires_grad=True)
+            assert torch.autograd.grad(gt.reduce(x, None, op), x)[0].tolist() == [0.5, 0.5]
+
+
+def test_results_have_the_dtype_of_x(device: str) -> None:
+    x = torch.tensor([True, True, False], device=device)
+    empty, offsets = torch.zeros(0, dtype=torch.int8, device=device), torch.zeros(1, device=device)
+    assert gt.select(x, lambda a: a)[0].tolist() == [True, True, False]
+    assert gt.select(x, x)[0].dtype == torch.bool
+    assert gt.reduce_by_key(x, x.float())[0].dtype == torch.bool
+    assert gt.segmented_exclusive_scan(empty, offsets.int(), 1.0).dtype == torch.int8
+
+
 def test_captured_values_are_those_of_the_call(device: str) -> None:
     """Gradients are computed later: a variable may have changed by then."""
     x = of_torch.numbers((4,), device)
@@ -532,6 +593,12 @@ def test_a_graph_of_another_process_names_what_it_needs() -> None:
         (lambda x: gt.reduce(x, x.int()[0]), TypeError, "init has dtype torch.int32, x torch.f"),
         (lambda x: gt.reduce(x, (1.0, 2.0)), ValueError, "init has 2 numbers, and x has 1"),
         (lambda x: gt.reduce(x[None], x), ValueError, r"init has shape \(4,\) and must"),
+        (lambda x: gt.reduce(x.byte(), -1, max), ValueError, "init -1 is out of range for torch.u"),
+        (lambda x: gt.select(x.int(), x > 1, fill_value=0.5), TypeError, "init has dtype"),
+        (
+            lambda x: gt.reduce(x.cfloat(), None, lambda a, b: a.real + b.real).abs().backward(),
+            TypeError, "is no holomorphic function",
+        ),
         (lambda x: gt.reduce(x.int(), 0.5), TypeError, "init has dtype torch.float32, x torch.i"),
         (lambda x: gt.segmented_reduce(x, x.int(), x[0]), TypeError, "init is a Tensor, but must"),
         (lambda x: gt.reduce_by_index(x.int(), x, 2, x[0]), TypeError, "init is a Tensor, but"),
