@@ -280,6 +280,7 @@ def _with_interface(
 
     call.__doc__ = _docstring(fn, name, native_fn, passes, differs)
     call.__module__ = "gpualgo.numpy"
+    call.__annotations__ = fn.__annotations__  # which wraps copies before Python 3.14
     TABLE[name] = Entry(name, call, native_fn, passes, differs)
     return call
 
