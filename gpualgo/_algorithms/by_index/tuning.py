@@ -16,11 +16,11 @@ Dtype = np.dtype[Any]
 TABLE_BYTES = 32 << 10  # of a warp's table; with more results elements are sorted first
 BLOCK_BYTES = 48 << 10  # of all tables of a block
 MOST_WARPS = 8  # per block
-ROW_BYTES, MOST_ROWS = 64, 8  # bytes and rows of elements that a lane loads at once
+ROW_BYTES, MOST_ROWS = 64, 4  # bytes and rows of elements that a lane loads at once
 # Minimum of elements per share, in all and per index: enough to make writing and reading a table
 # cheap. With fewer elements shares are smaller, so that all processors get some.
 SHARE_ITEMS, SHARE_PER_INDEX, ENOUGH_SHARES, MOST_SHARES = 1024, 16, 1 << 11, 1 << 14
-SHARE_UNIT = WARP * MOST_ROWS
+SHARE_UNIT = 256
 JOIN_THREADS, JOIN_LOADS = 512, 8
 GROUP, FEW_TABLES = 128, 512  # tables that are joined into one; below FEW_TABLES none are
 MARK_BYTES = 4  # in a warp's table
