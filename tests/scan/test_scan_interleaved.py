@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from contract.test_records_on_gpu import small_tiles  # noqa: F401
+from contract.test_records import small_tiles  # noqa: F401
 from support import Backend, assert_same, sampled
 
 import gpualgo as ga
