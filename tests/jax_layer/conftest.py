@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from support import jax_of_32_bits
@@ -12,12 +14,14 @@ from support import jax_of_32_bits
 @pytest.fixture(autouse=True)
 def _device(request: pytest.FixtureRequest) -> Iterator[None]:
     jax = importlib.import_module("jax")
-    device = jax.devices("cpu")[0]
-    if request.config.getoption("--backend") == "cuda":
-        cupy = importlib.import_module("cupy")
-        device = jax.devices("gpu")[cupy.cuda.Device().id]
-    with jax.default_device(device), jax_of_32_bits():
-        yield
+    is_on_gpu = request.config.getoption("--backend") == "cuda"
+    current: Any = contextlib.nullcontext()
+    if is_on_gpu:
+        current = importlib.import_module("cupy").cuda.Device()
+    with current:  # JAX selects another GPU as it starts
+        device = jax.devices("gpu")[current.id] if is_on_gpu else jax.devices("cpu")[0]
+        with jax.default_device(device), jax_of_32_bits():
+            yield
 
 
 @pytest.fixture

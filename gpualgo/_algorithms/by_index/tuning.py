@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpualgo._cuda.templates import VECTOR_BYTES, WARP
+from gpualgo._cuda.templates import VECTOR_BYTES
 
 Dtype = np.dtype[Any]
 
