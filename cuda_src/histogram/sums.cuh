@@ -249,7 +249,7 @@ __global__ void __launch_bounds__(block_threads)
     memcpy(&weight, params.weight.value, sizeof(R));
     result = times(weight, params.sums[slot]);
   } else {
-    result = convert<R>(params.sums[slot]);
+    result = convert<R>(Add::apply(A{}, params.sums[slot]));  // no sum is -0.0
   }
   *reinterpret_cast<R*>(params.output + params.places.offset(place) +
                         params.cells.offset(slot - place * params.num_bins)) = result;

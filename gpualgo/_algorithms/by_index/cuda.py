@@ -359,7 +359,7 @@ def _by_sort(case: Case) -> Plan:
     keys, weights = parts.sort((keys, weights), bits, problem.where)
     sums, add = parts.array(acc, num_slots), as_operator(operator.add, problem.where, 2)
     parts.add(
-        lambda views, outs, at: reduction(acc, acc, views, add, outs, at, is_start=True),
+        lambda views, outs, at: reduction(acc, acc, views, add, outs, at, is_start=False),
         (weights, parts.starts(keys, num_slots)), [sums],
     )  # fmt: skip
     parts.steps.append(write_launch(case, acc, sums.slot))
