@@ -274,8 +274,11 @@ def _tiles(case: Case) -> Plan:
     num_tiles = tiles_per_line * case.num_lines
     device, is_wave = gpu.get(case.device), isinstance(tiling, tuning.WavePolicy)
     resident = device.num_sms * tiling.blocks_per_sm
+    least = resident
+    if tiles_per_line > tuning.FEW_TILES:
+        least = max(least, int(tuning.FULL_ROUNDS * -(-case.num_lines // resident) * resident))
     # Otherwise each block has lines of its own.
-    is_chained = tiles_per_line > 1 and (is_wave or case.num_lines < tuning.MANY_LINES * resident)
+    is_chained = tiles_per_line > 1 and (is_wave or case.num_lines < tuning.MANY_LINES * least)
     states, num_words = _states(num_tiles * tagged_bytes(acc) // 8 if is_chained else 0)
     access, fields = _access(case, is_wave)
     fixed: dict[str, Any] = {

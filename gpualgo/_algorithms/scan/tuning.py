@@ -193,8 +193,9 @@ def _spec(
 
 # Tiles: longer lines of whole vectors are walked by blocks, never by warps.
 ROWS_TILES = 1
-# Lines per resident block from which on blocks of scan_tiles_kernel walk them; with the same bits.
-MANY_LINES = 1
+# Blocks of scan_tiles_kernel walk lines of their own from so many lines per resident block on, if
+# the lines have few tiles or most blocks have one in the last round, too; with the same bits.
+MANY_LINES, FEW_TILES, FULL_ROUNDS = 1, 8, 0.75
 ROWS_THREADS, ROWS_BLOCKS = 128, 8  # threads per block; blocks per multiprocessor
 ROWS_VECTORS = 9  # maximum per lane
 ROWS_SHARED = 47 << 10  # 48 KB, less what is there besides lines
