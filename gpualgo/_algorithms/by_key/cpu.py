@@ -25,6 +25,8 @@ from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import planners
 from gpualgo._pipeline.problem import Array
 
+KEPT_BYTES = 8 << 20  # of the arrays of a sort
+
 
 @planners.for_cpu.register(ByKey)
 def _(problem: ByKey, arrays: Sequence[Array], results: Sequence[Array], op: Operator) -> Plan:
@@ -54,8 +56,18 @@ def _by_sorting(
     sort = planners.cpu_plan(sorting, given, new(kinds), None)
     fold = _plan_of(problem, new(kinds[:count]), new(leaves) if is_scan else results, op)
 
+    temporary_kinds = [*kinds, *leaves * is_scan]
+    num_bytes = sum(math.prod(shape) * kind.itemsize for kind in temporary_kinds)
+    kept: list[list[Array]] = []  # for the next call: new pages would take longer than the sort
+    if num_bytes <= KEPT_BYTES:
+        problem.hold(num_bytes)
+
     def run(arrays: Sequence[Array], results: Sequence[Array], init: int) -> None:
-        ordered, scans = new(kinds), new(leaves) if is_scan else results
+        try:
+            temporaries = kept.pop()
+        except IndexError:
+            temporaries = new(temporary_kinds)
+        ordered, scans = temporaries[: len(kinds)], temporaries[len(kinds) :] or results
         sort.run(moved(arrays), ordered, 0)
         fold.run(ordered[:count], scans, init)
 
@@ -65,6 +77,8 @@ def _by_sorting(
 
         if is_scan:
             each_part(results[0].shape, move)
+        if num_bytes <= KEPT_BYTES and not kept:
+            kept.append(temporaries)
 
     return Plan(run, (*sort.routines, *fold.routines))
 
