@@ -69,10 +69,10 @@ TABLE = (
     Row("histogram", ("histogram",), 1 << 16, 1, 16 << 30, "samples"),
     Row("sort", ("radix_sort",), 1 << 16, 4, 16 << 30),
     Row("merge sort", ("merge_sort", "sort with less"), 1 << 16, 1, 16 << 30),
-    Row(
-        "order", ("radix_sort with values or of tuples", "argsort", "segmented_sort"), 1 << 13, 4,
-        16 << 30,
-    ),
+    Row("order", (
+        "radix_sort with values or of tuples", "argsort", "segmented_sort",
+        "reduce_by_key, inclusive_scan_by_key and exclusive_scan_by_key of any order",
+    ), 1 << 13, 4, 16 << 30),
 )  # fmt: skip
 _rows = {row.name: row for row in TABLE}
 

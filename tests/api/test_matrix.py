@@ -34,7 +34,6 @@ OFFSETS = np.array([0, 2, N])
 FUNCTIONS = (*ALGORITHMS, ga.unique, ga.copy)
 SORTED = sorted(FUNCTIONS, key=lambda f: f.__name__)
 BY_KEY = ("reduce_by_key", "inclusive_scan_by_key", "exclusive_scan_by_key")
-NEIGHBOURS = {"consecutive": True}  # of keys: a sort comes first otherwise, by another call
 
 
 def _add(a: Any, b: Any) -> Any:
@@ -58,9 +57,9 @@ def _arguments(name: str, x: Any, is_tuple: bool) -> tuple[tuple[Any, ...], dict
         "adjacent_difference": ((x, op), {}),
         "rolling": ((x, 2, op), {}),
         "reduce_by_index": ((keys, x, 3, init, op), {}),
-        "reduce_by_key": ((keys, x, None, op), NEIGHBOURS),
-        "inclusive_scan_by_key": ((keys, x, None, op), NEIGHBOURS),
-        "exclusive_scan_by_key": ((keys, x, init, op), NEIGHBOURS),
+        "reduce_by_key": ((keys, x, None, op), {}),
+        "inclusive_scan_by_key": ((keys, x, None, op), {}),
+        "exclusive_scan_by_key": ((keys, x, init, op), {}),
         "segmented_reduce": ((x, OFFSETS, init, op), {}),
         "segmented_inclusive_scan": ((x, OFFSETS, init, op), {}),
         "segmented_exclusive_scan": ((x, OFFSETS, init, op), {}),
@@ -111,8 +110,7 @@ def _is_taken(call: Callable[[], Any]) -> bool:
 
 def _call(f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Make a call, or what of it finds that it is possible."""
-    is_explained = f in ALGORITHMS and (f.__name__ not in BY_KEY or kwargs)
-    return ga.explain(f, *args, **kwargs) if is_explained else f(*args, **kwargs)
+    return ga.explain(f, *args, **kwargs) if f in ALGORITHMS else f(*args, **kwargs)
 
 
 def _dtypes(f: Callable[..., Any]) -> str:
@@ -134,8 +132,6 @@ def _dtypes(f: Callable[..., Any]) -> str:
                 args = (*args[:at], other, *args[at + 1 :])
             else:
                 kwargs = {**kwargs, at: other}
-            if about == "keys":  # in any order
-                kwargs = {}
             if _is_taken(lambda args=args, kwargs=kwargs: _call(f, args, kwargs)):  # type: ignore[misc]
                 others.append(each)
         text += f"; {about}: {_told(others)}"
@@ -179,12 +175,7 @@ def _axis(f: Callable[..., Any]) -> str:
 def _prepare(f: Callable[..., Any]) -> str:
     x = _sample("int32")
     args, kwargs = _arguments(f.__name__, x, False)
-    if not _is_taken(lambda: ga.prepare(f, *args, **kwargs)):
-        return NO
-    without = {name: value for name, value in kwargs.items() if name not in NEIGHBOURS}
-    if without == kwargs or _is_taken(lambda: ga.prepare(f, *args, **without)):
-        return YES
-    return "with `consecutive`"
+    return YES if _is_taken(lambda: ga.prepare(f, *args, **kwargs)) else NO
 
 
 def _graph(f: Callable[..., Any]) -> str:

@@ -118,6 +118,31 @@ def test_recorded(cuda: Backend, consecutive: bool) -> None:
         same_bits(cuda, scan, running_sums(host_keys[order], host_x[order])[back])
 
 
+@pytest.mark.parametrize("kinds", [("i4", "f4"), ("i8", "f8"), ("i1", "i2")])
+def test_plans_of_keys_in_any_order(backend: Backend, kinds: tuple[str, str]) -> None:
+    """They serve other elements, tell their storage, and are explained."""
+    n = 1003
+    given = [(values(n, s).astype(kinds[0]), values(n, s + 9).astype(kinds[1])) for s in (1, 2)]
+    placed = [tuple(map(backend.to_device, pair)) for pair in given]
+    reduced = ga.prepare(ga.reduce_by_key, *placed[0])
+    scanned = ga.prepare(ga.exclusive_scan_by_key, *placed[0])
+    if backend.name != "cpu":
+        item_bytes = given[0][0].itemsize + given[0][1].itemsize
+        assert reduced.temp_storage_bytes >= n * item_bytes
+        assert scanned.temp_storage_bytes >= n * (item_bytes + 4)
+    for (keys, x), arrays in zip(given, placed, strict=True):
+        order = np.argsort(keys, kind="stable")
+        firsts, sums = summed_by_key(keys[order], x[order])
+        found = reduced(*arrays)
+        same_bits(backend, found.keys, firsts)
+        same_bits(backend, found.aggregates, sums)
+        back = np.argsort(order)
+        running = running_sums(keys[order], x[order])[back]
+        same_bits(backend, scanned(*arrays), running - x)
+    for function in (ga.reduce_by_key, ga.inclusive_scan_by_key):
+        assert "sort" in str(ga.explain(function, *placed[0]))
+
+
 def test_bits_do_not_depend_on_the_grid(cuda: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor on how arrays lie, or whether they are computed: sums that round are the same bits."""
     n = 30_011

@@ -123,12 +123,13 @@ def test_misaligned_on_a_device(cuda: Backend) -> None:
         f(x, (x, odd), None, lambda a, b: b)
 
 
-def test_numbers_beside_arrays_of_a_device(cuda: Backend) -> None:
-    x = cuda.to_device(np.arange(3))
-    with pytest.raises(TypeError, match=r"^reduce_by_key: x\[1\] is the number 9 next to arrays"):
-        ga.reduce_by_key(x, (x, 9), None, lambda a, b: b)
-    with pytest.raises(TypeError, match=r"^reduce_by_key: keys\[1\] is the number 9 next to"):
-        ga.reduce_by_key((x, 9), x)
+def test_numbers_beside_arrays(backend: Backend) -> None:
+    x = backend.to_device(np.array([2, 0, 2]))
+    keys, (last, nines) = ga.reduce_by_key((x, 9), (x, 9), None, lambda a, b: b)
+    found = [backend.to_host(a).tolist() for a in (*keys, last, nines)]
+    assert found == [[0, 2], [9, 9], [0, 2], [9, 9]]
+    scans = ga.inclusive_scan_by_key((x, 9), (x, 9), None, lambda a, b: (a[0] + b[0], b[1]))
+    assert [backend.to_host(a).tolist() for a in scans] == [[2, 0, 4], [9, 9, 9]]
 
 
 @pytest.mark.usefixtures("cuda")

@@ -150,7 +150,7 @@ def sorts_of_segments(f: Callable[..., Any]) -> list[Case]:
 
 
 def by_key(f: Callable[..., Any]) -> list[Case]:
-    """Return calls on neighbours: without, a sort comes first, which no plan does."""
+    """Return calls on neighbours, and one on keys in any order."""
     neighbours = {"consecutive": True}
     common: dict[str, Any] = {"last_are": ("x",)}
     if f is ga.reduce_by_key:
@@ -174,6 +174,7 @@ def by_key(f: Callable[..., Any]) -> list[Case]:
         case("empty", (((0, 5), "float32"), ((0, 5), "float32")), {}, **empty),
         case("lazy ones", (((3001,), "int8"), ((3001,), "int32")), {}, is_lazy=True,
              puts_together=True),
+        case("in any order", (((3001,), "int8"), ((3001,), "int32")), {"consecutive": False}),
     ]  # fmt: skip
 
 

@@ -110,7 +110,7 @@ def _parse_call(
             error.args = (text,)
         raise
     params: tuple[Any, ...] = (
-        dtype, form, num_keys, classes, False, checks.classes_of(dtype), size
+        dtype, form, num_keys, classes, False, checks.classes_of(dtype), False, size
     )  # fmt: skip
     if type(init) not in PLAIN:
         init, views, params = parse(init, views, params, _WHERE)

@@ -5,38 +5,33 @@ from __future__ import annotations
 import itertools
 import math
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from gpualgo._algorithms.by_index import tuning
 from gpualgo._algorithms.by_index.problem import ByIndex
 from gpualgo._algorithms.by_key import cuda as by_key
+from gpualgo._algorithms.by_key.cuda import Parts, Placed
 from gpualgo._algorithms.by_key.problem import INCLUSIVE
 from gpualgo._algorithms.histogram.cuda import COUNT, Case, case_of, write_launch
 from gpualgo._algorithms.histogram.problem import WeightedHistogram, accumulator
-from gpualgo._algorithms.radix_sort import cuda as radix_sort
-from gpualgo._algorithms.radix_sort.problem import Sort
 from gpualgo._algorithms.segments.cuda import reduction
 from gpualgo._algorithms.select.cuda import access_of
-from gpualgo._algorithms.transform import cuda as elementwise
-from gpualgo._arrays.forms import Form
-from gpualgo._arrays.view import NumPy, View, dense_view
+from gpualgo._arrays.view import View, dense_view
 from gpualgo._base import records
 from gpualgo._base.strides import merge
 from gpualgo._cuda import build
 from gpualgo._cuda.build import Spec
 from gpualgo._cuda.headers import Cpp, cpp
-from gpualgo._cuda.plan import NONE, ArgMap, Clear, Launch, Piece, Plan, arg_map, kept_piece
+from gpualgo._cuda.plan import NONE, Piece, Plan, arg_map, kept_piece
 from gpualgo._cuda.templates import START, WARP, Applied, fold_of, kernel_spec, launch
 from gpualgo._driver import device as gpu
-from gpualgo._driver.default_device import CPU
 from gpualgo._driver.device import aligned
 from gpualgo._operators.operator import Operator, as_operator, without_source
 from gpualgo._pipeline import planners
-from gpualgo._pipeline.problem import problem_of
 
 
 @dataclass(frozen=True)
@@ -128,74 +123,18 @@ def _(problem: ByIndex, views: Sequence[View], op: Any, targets: Sequence[View])
 KEYS = tuple(np.dtype(name) for name in ("uint8", "uint16", "uint32"))
 
 
-class Placed(NamedTuple):
-    """An array and its argument slot; in temporary storage its address is a placeholder."""
-
-    view: View
-    slot: Any
-
-
-class Parts:
-    """Collects the steps and temporary arrays of a plan that is composed of others."""
-
-    def __init__(self, device: int, at: ArgMap) -> None:
-        self.device, self._at = device, at
-        self.steps: list[Launch | Clear] = []
-        self.pieces: list[Piece] = []
-
-    def array(self, dtype: np.dtype[Any], *shape: int) -> Placed:
-        slot = self._at.piece(len(self.pieces))
-        self.pieces.append(Piece(math.prod(shape) * dtype.itemsize))
-        return Placed(dense_view(len(self.pieces) << 44, shape, dtype, self.device), slot)
-
-    def add(
-        self, plan_of: Callable[[list[View], list[View], ArgMap], Plan], sources: Sequence[Placed],
-        targets: Sequence[Placed],
-    ) -> None:  # fmt: skip
-        """Add the plan that `plan_of` returns for these arrays."""
-        (inputs, slots), (outs, out_slots) = (
-            ([x.view for x in arrays], [x.slot for x in arrays]) for arrays in (sources, targets)
+def _starts(parts: Parts, keys: Placed, count: int) -> Placed:
+    """Return for each number up to `count` how many of the sorted keys are below it."""
+    starts, dtype = parts.array(COUNT, count + 1), keys.view.dtype
+    spec = kernel_spec("histogram/sums.cuh", "histogram_starts_kernel", START_THREADS, dtype)
+    takes = {"keys": keys.slot, "starts": starts.slot}
+    parts.steps.append(
+        launch(
+            spec, parts.device, count // START_THREADS + 1, START_THREADS, takes,
+            num_items=keys.view.shape[0], num_slots=count,
         )
-        plan = plan_of(inputs, outs, ArgMap(slots, out_slots, self._at.piece(len(self.pieces))))
-        self.steps += plan.steps
-        self.pieces += [piece._replace(workspace_offset=None) for piece in plan.pieces]
-
-    def transform(
-        self, applied: Applied, sources: Sequence[Placed], targets: Sequence[Placed]
-    ) -> None:
-        shape = targets[0].view.shape
-        self.add(
-            lambda views, outs, at: elementwise.plan_of(applied, views, shape, outs, at),
-            sources, targets,
-        )  # fmt: skip
-
-    def sort(self, arrays: Sequence[Placed], bits: int, where: str) -> list[Placed]:
-        """Sort arrays by the lowest bits of the first one; return the sorted arrays."""
-        views = [x.view for x in arrays]
-        results = [self.array(view.dtype, math.prod(view.shape)) for view in views]
-        hosts = tuple([view._replace(device=CPU, library=NumPy) for view in views])
-        forms = None, Form(tuple, (None,) * (len(views) - 1))
-        params = (False,), 0, bits, None, None, forms
-        problem = problem_of(Sort, hosts, None, None, params, where, 0, self.device)
-        assert isinstance(problem, Sort)
-        self.add(
-            lambda views, outs, at: radix_sort.plan_of(problem, views, None, outs, at),
-            arrays, results,
-        )  # fmt: skip
-        return results
-
-    def starts(self, keys: Placed, count: int) -> Placed:
-        """Return for each number up to `count` how many of the sorted keys are below it."""
-        starts, dtype = self.array(COUNT, count + 1), keys.view.dtype
-        spec = kernel_spec("histogram/sums.cuh", "histogram_starts_kernel", START_THREADS, dtype)
-        takes = {"keys": keys.slot, "starts": starts.slot}
-        self.steps.append(
-            launch(
-                spec, self.device, count // START_THREADS + 1, START_THREADS, takes,
-                num_items=keys.view.shape[0], num_slots=count,
-            )
-        )  # fmt: skip
-        return starts
+    )  # fmt: skip
+    return starts
 
 
 def _by_sorting(
@@ -203,24 +142,20 @@ def _by_sorting(
 ) -> Plan:
     acc, size, shape, source = problem.acc, problem.size, problem.shape, problem.source
     at, device, where = arg_map(len(views), len(targets)), targets[0].device, problem.where
-    parts, inputs = Parts(device, at), list(map(Placed, views, at.sources))
+    parts, inputs = Parts(device, at, where), list(map(Placed, views, at.sources))
     (index, *values), inits = inputs[: problem.num_own], inputs[problem.num_own :]
     results, element = list(map(Placed, targets, at.targets)), records.register_dtype(source)
-    dtypes = records.field_dtypes(element)
     if isinstance(source, records.Computed):
         arguments = tuple(map(records.operand_dtype, source.numbers))
         applied, computed = Applied(op.source, arguments, element, source.numbers), (index, *values)
-        index, *values = (parts.array(dtype, *shape) for dtype in dtypes)
+        index, *values = (parts.array(dtype, *shape) for dtype in records.field_dtypes(element))
         parts.transform(applied, computed, (index, *values))
         op = without_source(op)
-    key = parts.array(next(dtype for dtype in KEYS if size <= np.iinfo(dtype).max), *shape)
+    kind = next(dtype for dtype in KEYS if size <= np.iinfo(dtype).max)
     # a shared position's address is its value
     limit = Placed(dense_view(size, (), records.SHARED_POSITION, device), (NONE, size))
-    narrowed = as_operator(_narrowed(key.view.dtype.type), where, 2)
-    reads = index.view.dtype, records.SHARED_POSITION
-    arguments = tuple(map(records.operand_dtype, reads))
-    parts.transform(Applied(narrowed, arguments, key.view.dtype, reads), (index, limit), [key])
-    key, *values = parts.sort((key, *values), size.bit_length(), where)
+    key = parts.mapped(_narrowed(kind.type), (index, limit), kind, shape)
+    key, *values = parts.sort((key, *values), bits=size.bit_length())
     kinds, folded = tuple([x.view.dtype for x in (key, *values)]), op
     if not inits:  # each run is scanned, and its last element is the result
         leaves, scans = records.field_dtypes(acc), values
@@ -235,7 +170,7 @@ def _by_sorting(
         )  # fmt: skip
         values, folded = scans, as_operator(_last, where, 2)
     value = records.with_fields(acc, [x.view.dtype for x in values])
-    segments = *values, parts.starts(key, size)
+    segments = *values, _starts(parts, key, size)
     parts.add(
         lambda views, outs, at: reduction(
             value, acc, views[: len(segments)], folded, outs, at, False, views[len(segments) :]
@@ -340,7 +275,7 @@ def _by_sort(case: Case) -> Plan:
     acc, num_bins, num_places = accumulator(problem.dtype), problem.num_bins, case.num_places
     num_items, num_slots = case.num_samples * num_places, num_bins * num_places
     key = np.dtype(np.uint32 if num_slots <= 1 << 32 else np.uint64)
-    parts = Parts(device, case.at)
+    parts = Parts(device, case.at, problem.where)
     keys, weights = parts.array(key, num_items), parts.array(acc, num_items)
     spec = case.spec(
         "sums.cuh", "histogram_pairs_kernel", _policy(PAIR_THREADS, PAIR_ROWS), case.dtypes[-1],
@@ -356,11 +291,11 @@ def _by_sort(case: Case) -> Plan:
         )
     )  # fmt: skip
     bits = max(1, (num_slots - 1).bit_length())
-    keys, weights = parts.sort((keys, weights), bits, problem.where)
+    keys, weights = parts.sort((keys, weights), bits=bits)
     sums, add = parts.array(acc, num_slots), as_operator(operator.add, problem.where, 2)
     parts.add(
         lambda views, outs, at: reduction(acc, acc, views, add, outs, at, is_start=False),
-        (weights, parts.starts(keys, num_slots)), [sums],
+        (weights, _starts(parts, keys, num_slots)), [sums],
     )  # fmt: skip
     parts.steps.append(write_launch(case, acc, sums.slot))
     return Plan(device, parts.steps, parts.pieces, case.table)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,16 +10,22 @@ import numpy as np
 
 from gpualgo._algorithms.by_key import problem as at
 from gpualgo._algorithms.by_key.problem import EXCLUSIVE, REDUCE, ByKey
+from gpualgo._algorithms.radix_sort.cpu import each_part
+from gpualgo._algorithms.radix_sort.problem import sort_problem
 from gpualgo._algorithms.select import cpu as selection
 from gpualgo._algorithms.select import problem as table_at
+from gpualgo._arrays.view import NumPy
 from gpualgo._base import records, threads
 from gpualgo._cpu.kernels import Applied, get_kernel, named
 from gpualgo._cpu.launch import Launch
 from gpualgo._cpu.layout import table as in_words
 from gpualgo._cpu.plan import Plan, bytes_of
+from gpualgo._driver.default_device import CPU
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import planners
 from gpualgo._pipeline.problem import Array
+
+KEPT_BYTES = 8 << 20  # of the arrays of a sort
 
 
 @planners.for_cpu.register(ByKey)
@@ -26,6 +33,60 @@ def _(problem: ByKey, arrays: Sequence[Array], results: Sequence[Array], op: Ope
     if 0 in problem.shape:
         return Plan(lambda arrays, results, _: results[-1].fill(0), ())
     arrays = [np.broadcast_to(array, problem.shape) for array in arrays]  # at the same addresses
+    if problem.in_any_order:
+        return _by_sorting(problem, arrays, results, op)
+    return _plan_of(problem, arrays, results, op)
+
+
+def _by_sorting(
+    problem: ByKey, arrays: Sequence[Array], results: Sequence[Array], op: Operator
+) -> Plan:
+    """Return the plan of keys in any order: a stable sort makes equal keys neighbours."""
+    shape, count, is_scan = problem.shape, len(arrays), problem.mode != REDUCE
+
+    def moved(arrays: Sequence[Array]) -> list[Array]:  # of scans the positions, too
+        return [*arrays, np.arange(math.prod(shape)).reshape(shape)] if is_scan else list(arrays)
+
+    def new(kinds: Sequence[np.dtype[Any]]) -> list[Array]:
+        return [np.empty(math.prod(shape), kind) for kind in kinds]
+
+    given, leaves = moved(arrays), records.field_dtypes(problem.acc)
+    kinds, hosts = [array.dtype for array in given], [NumPy.view(array) for array in given]
+    sorting = sort_problem(hosts, problem.num_keys, problem.where, CPU)
+    sort = planners.cpu_plan(sorting, given, new(kinds), None)
+    fold = _plan_of(problem, new(kinds[:count]), new(leaves) if is_scan else results, op)
+
+    temporary_kinds = [*kinds, *leaves * is_scan]
+    num_bytes = sum(math.prod(shape) * kind.itemsize for kind in temporary_kinds)
+    kept: list[list[Array]] = []  # for the next call: new pages would take longer than the sort
+    if num_bytes <= KEPT_BYTES:
+        problem.hold(num_bytes)
+
+    def run(arrays: Sequence[Array], results: Sequence[Array], init: int) -> None:
+        try:
+            temporaries = kept.pop()
+        except IndexError:
+            temporaries = new(temporary_kinds)
+        ordered, scans = temporaries[: len(kinds)], temporaries[len(kinds) :] or results
+        sort.run(moved(arrays), ordered, 0)
+        fold.run(ordered[:count], scans, init)
+
+        def move(part: Any) -> None:  # results to their elements' indices
+            for scan, result in zip(scans, results, strict=True):
+                result[ordered[-1][part]] = scan[part]
+
+        if is_scan:
+            each_part(results[0].shape, move)
+        if num_bytes <= KEPT_BYTES and not kept:
+            kept.append(temporaries)
+
+    return Plan(run, (*sort.routines, *fold.routines))
+
+
+def _plan_of(
+    problem: ByKey, arrays: Sequence[Array], results: Sequence[Array], op: Operator
+) -> Plan:
+    """Return the plan of runs of equal neighbouring keys."""
     reduces = problem.has_dynamic_length
     job, extra = _job_of(problem, arrays, results[:-1] if reduces else results, op)
     hidden = 0 if reduces else problem.num_keys

@@ -3,25 +3,39 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gpualgo._algorithms.by_key.problem import REDUCE, ByKey
+from gpualgo._algorithms.radix_sort import cuda as radix_sort
+from gpualgo._algorithms.radix_sort.cuda_passes import position_bytes
+from gpualgo._algorithms.radix_sort.problem import sort_problem
 from gpualgo._algorithms.select.cuda import access_of
-from gpualgo._arrays.view import View
+from gpualgo._algorithms.transform import cuda as elementwise
+from gpualgo._arrays.view import NumPy, View, dense_view
 from gpualgo._base import records
 from gpualgo._base.records import Computed, Dtype
-from gpualgo._base.strides import merge
+from gpualgo._base.strides import dense_strides, merge
 from gpualgo._cuda.build import Spec
 from gpualgo._cuda.headers import Cpp, cpp
-from gpualgo._cuda.plan import NONE, ArgMap, Clear, Plan, arg_map, lookback_states
+from gpualgo._cuda.plan import (
+    NONE,
+    ArgMap,
+    Clear,
+    Launch,
+    Piece,
+    Plan,
+    arg_map,
+    lookback_states,
+)
 from gpualgo._cuda.templates import (
     START,
     VECTOR_BYTES,
     WARP,
+    Applied,
     fold_of,
     functor,
     kernel_spec,
@@ -29,8 +43,84 @@ from gpualgo._cuda.templates import (
     tagged_bytes,
 )
 from gpualgo._driver import device as gpu
-from gpualgo._operators.operator import Operator
+from gpualgo._driver.default_device import CPU
+from gpualgo._operators.operator import Operator, as_operator
 from gpualgo._pipeline import planners
+
+# --- Plans that are composed of others.
+
+
+class Placed(NamedTuple):
+    """An array and its argument slot; in temporary storage its address is a placeholder."""
+
+    view: View
+    slot: Any
+
+
+class Parts:
+    """Collects the steps and temporary arrays of a plan that is composed of others."""
+
+    def __init__(self, device: int, at: ArgMap, where: str) -> None:
+        self.device, self._at, self._where = device, at, where
+        self.steps: list[Launch | Clear] = []
+        self.pieces: list[Piece] = []
+
+    def array(self, dtype: np.dtype[Any], *shape: int) -> Placed:
+        slot = self._at.piece(len(self.pieces))
+        self.pieces.append(Piece(math.prod(shape) * dtype.itemsize))
+        return Placed(dense_view(len(self.pieces) << 44, shape, dtype, self.device), slot)
+
+    def add(
+        self, plan_of: Callable[[list[View], list[View], ArgMap], Plan], sources: Sequence[Placed],
+        targets: Sequence[Placed],
+    ) -> None:  # fmt: skip
+        """Add the plan that `plan_of` returns for these arrays."""
+        (inputs, slots), (outs, out_slots) = (
+            ([x.view for x in arrays], [x.slot for x in arrays]) for arrays in (sources, targets)
+        )
+        plan = plan_of(inputs, outs, ArgMap(slots, out_slots, self._at.piece(len(self.pieces))))
+        self.steps += plan.steps
+        self.pieces += [piece._replace(workspace_offset=None) for piece in plan.pieces]
+
+    def mapped(
+        self, function: Callable[..., Any], sources: Sequence[Placed], dtype: np.dtype[Any],
+        shape: tuple[int, ...],
+    ) -> Placed:  # fmt: skip
+        """Return an array of the function's results."""
+        reads, result = tuple([x.view.dtype for x in sources]), self.array(dtype, *shape)
+        op = as_operator(function, self._where, len(reads))
+        arguments = tuple(map(records.operand_dtype, reads))
+        self.transform(Applied(op, arguments, dtype, reads), sources, [result])
+        return result
+
+    def transform(
+        self, applied: Applied, sources: Sequence[Placed], targets: Sequence[Placed]
+    ) -> None:
+        shape = targets[0].view.shape
+        self.add(
+            lambda views, outs, at: elementwise.plan_of(applied, views, shape, outs, at),
+            sources, targets,
+        )  # fmt: skip
+
+    def sort(
+        self, arrays: Sequence[Placed], num_keys: int = 1, bits: int | None = None,
+        into: Sequence[Placed] = (),
+    ) -> list[Placed]:  # fmt: skip
+        """Sort arrays by the first ones, or by its lowest bits; return the sorted arrays.
+
+        The last ones are sorted to the arrays `into`.
+        """
+        views = [x.view for x in arrays]
+        new = [self.array(x.dtype, math.prod(x.shape)) for x in views[: len(views) - len(into)]]
+        results = [*new, *into]
+        hosts = [view._replace(device=CPU, library=NumPy) for view in views]
+        problem = sort_problem(hosts, num_keys, self._where, self.device, bits)
+        self.add(
+            lambda views, outs, at: radix_sort.plan_of(problem, views, None, outs, at),
+            arrays, results,
+        )  # fmt: skip
+        return results
+
 
 # --- Tuning table of algorithms by key: template arguments.
 #
@@ -135,6 +225,8 @@ def _(problem: ByKey, views: Sequence[View], op: Any, targets: Sequence[View]) -
     if math.prod(problem.shape) == 0:
         zero = [Clear(at.targets[-1], targets[-1].dtype.itemsize)] if problem.mode == REDUCE else []
         return Plan(targets[0].device, zero)
+    if problem.in_any_order:
+        return _by_sorting(problem, views, op, targets)
     return plan_of(
         problem.mode, problem.key, problem.source, problem.acc, views, op, targets, at,
         has_init=problem.has_init, has_eq=problem.has_eq,
@@ -170,3 +262,32 @@ def plan_of(
         output_steps=[out.strides[0] for out in outs], access=fields,
     )  # fmt: skip
     return Plan(device, [step], [piece])
+
+
+def _by_sorting(problem: ByKey, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
+    """Return the plan of keys in any order: a stable sort makes equal keys neighbours."""
+    at, device, shape = arg_map(len(views), len(targets)), targets[0].device, problem.shape
+    parts, results = Parts(device, at, problem.where), list(map(Placed, targets, at.targets))
+    arrays, written, num_items = list(map(Placed, views, at.sources)), results, math.prod(shape)
+    is_scan = problem.mode != REDUCE
+    if is_scan:
+        kind, steps = np.dtype(f"u{position_bytes(num_items)}"), dense_strides(shape, 1)
+        counted = dense_view(0, shape, records.POSITION, device)._replace(strides=steps)
+        arrays.append(parts.mapped(_converted(kind.type), [Placed(counted, NONE)], kind, shape))
+        written = [parts.array(x.view.dtype, num_items) for x in results]
+    ordered = parts.sort(arrays, problem.num_keys)
+    parts.add(
+        lambda views, outs, at: plan_of(
+            problem.mode, problem.key, problem.source, problem.acc, views, op, outs, at,
+            has_init=problem.has_init,
+        ),
+        ordered[: len(views)], written,
+    )  # fmt: skip
+    if is_scan:  # results are moved to their elements' indices
+        bits = max(1, (num_items - 1).bit_length())
+        parts.sort((ordered[-1], *written), bits=bits, into=results)
+    return Plan(device, parts.steps, parts.pieces)
+
+
+def _converted(kind: Any) -> Any:
+    return lambda i: kind(i)

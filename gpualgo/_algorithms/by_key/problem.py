@@ -5,21 +5,20 @@ from __future__ import annotations
 import math
 import types
 from collections.abc import Sequence
-from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from gpualgo._algorithms.radix_sort.problem import key_dtype_of
 from gpualgo._algorithms.select.problem import CHUNK as CHUNK
 from gpualgo._algorithms.select.problem import PIECE as PIECE
 from gpualgo._algorithms.select.problem import check_bool
 from gpualgo._arrays.forms import Form, form_of
-from gpualgo._arrays.view import View, overlap
+from gpualgo._arrays.view import View
 from gpualgo._base import records
 from gpualgo._base.errors import CompileError
 from gpualgo._lazy import is_lazy
 from gpualgo._lazy.sources import Source, computed, tried
-from gpualgo._operators.captured import check_no_overlap
 from gpualgo._operators.operator import Operator, as_operator
 from gpualgo._pipeline import checks, inputs, outputs
 from gpualgo._pipeline.problem import Call, Problem, Result, problem_of
@@ -67,17 +66,26 @@ class ByKeyParams(NamedTuple):
     classes_of: Classes  # of tuples in keys and in x, if something is computed
     has_eq: bool
     classes: Any
+    in_any_order: bool = False  # equal keys need not be neighbours
     size: int = 0  # number of results of a reduction by index
 
 
 def parse_call(
-    kind: Any, where: str, keys: Any, x: Any, init: Any, op: Any, eq: Any, dtype: Any, stream: Any,
-    outs: Any = (),
+    kind: Any, where: str, keys: Any, x: Any, init: Any, op: Any, consecutive: Any, eq: Any,
+    dtype: Any, stream: Any, outs: Any,
 ) -> tuple[Any, tuple[View, ...], Any]:  # fmt: skip
-    """Return the problem of runs of equal neighbouring keys, its views, and its operator."""
+    """Return the problem of a call by key, its views, and its operator."""
+    in_any_order = not checks.flag_argument(consecutive, "consecutive", where)
+    if eq is not None and in_any_order:
+        raise ValueError(
+            f"{where}: eq needs consecutive=True, because otherwise keys are grouped by value; "
+            "pass consecutive=True, or leave eq out"
+        )
     keys, x = place_lazy_inputs(keys, x, outs, where)
-    views, op, form, num_keys, classes = input_of(keys, x, op, eq, where, stream)
-    params = ByKeyParams(dtype, form, num_keys, classes, eq is not None, checks.classes_of(dtype))
+    views, op, form, num_keys, classes = input_of(keys, x, op, eq, where, stream, in_any_order)
+    params = ByKeyParams(
+        dtype, form, num_keys, classes, eq is not None, checks.classes_of(dtype), in_any_order
+    )
     problem = problem_of(kind, views, op, init, params, where)
     if problem.is_checked:
         tried(problem, x, op, init, stream)
@@ -94,21 +102,28 @@ def place_lazy_inputs(keys: Any, x: Any, others: Any, where: str) -> tuple[Any, 
     return keys, x
 
 
-def input_of(keys: Any, x: Any, op: Any, eq: Any, where: str, stream: Any) -> Input:
+def input_of(
+    keys: Any, x: Any, op: Any, eq: Any, where: str, stream: Any, in_any_order: bool = False
+) -> Input:
     if eq is not None:
         op = _with_equality(op, eq, where)
     if is_lazy(keys) or is_lazy(x):
-        if eq is None:
+        if eq is None and not in_any_order:
             return _computed(keys, x, op, where)
         from gpualgo._lazy.construction import made
 
-        keys, x = (made(a, True, f"{where}: {n}", stream) for a, n in ((keys, "keys"), (x, "x")))
+        keys, x = (made(a, False, f"{where}: {n}", stream) for a, n in ((keys, "keys"), (x, "x")))
     try:
         views, (form, x_form) = arguments_of(keys, x, where)
     except inputs.NumberOnGPU:
         if eq is not None:
             raise
-        return _computed(keys, x, op, where)
+        if not in_any_order:
+            return _computed(keys, x, op, where)
+        from gpualgo._lazy.combining import zipped
+
+        keys, x = zipped(keys, f"{where}: keys"), zipped(x, f"{where}: x")
+        return input_of(keys, x, op, None, where, stream, in_any_order)
     num_keys = 1 if form is None else len(form.names)
     return views, op, Form(tuple, (form, x_form)), num_keys, ()
 
@@ -170,28 +185,6 @@ def _with_equality(op: Any, eq: Any, where: str) -> Operator:
     return fuse(as_operator(op, where, 2), eq)
 
 
-def check_outputs(
-    problem: Any, views: tuple[View, ...], shape: tuple[int, ...], out: Any
-) -> list[View]:
-    """Raise unless `out` fits the results and overlaps no input; return its views."""
-    where, form = problem.where, problem.x_form
-    names = ["out"] if form is None else [f"out{path}" for path in form.subscripts]
-    outs = (out,) if form is None else inputs.outputs(problem, out)
-    targets = [
-        checks.output(array, views[0], shape, result.dtype, where, name)
-        for array, result, name in zip(outs, problem.results, names, strict=True)
-    ]
-    for target, name in zip(targets, names, strict=True):
-        for view, other in zip(views, problem.inputs, strict=True):
-            if overlap(target, view):
-                raise ValueError(f"{where}: {name} overlaps {other}; pass a separate array")
-        check_no_overlap(problem.arrays, target, where, name, problem.op_name)
-    for (name, target), (other, last) in combinations(zip(names, targets, strict=True), 2):
-        if overlap(target, last):
-            raise ValueError(f"{where}: {name} overlaps {other}; pass separate arrays")
-    return targets
-
-
 COUNT = np.dtype(np.int64)
 REDUCE, INCLUSIVE, EXCLUSIVE = "reduce", "inclusive", "exclusive"
 
@@ -232,6 +225,10 @@ class ByKey(Problem):
         self.has_eq = params.has_eq
         if self.has_eq:
             self._check_equality(op)
+        self.in_any_order = self.copies_page_locked = params.in_any_order
+        if self.in_any_order:  # in place, each pass of the sort would cross the bus
+            for view, name in zip(views[:count], self.inputs, strict=False):
+                key_dtype_of(view.dtype, where, name)
         self._set_results(count, isinstance(form, Source))
         if self.mode == EXCLUSIVE and init is None:
             reason = "op has no known identity for the first result of a run"
@@ -272,6 +269,11 @@ class ByKey(Problem):
     def num_keys(self) -> int:
         return len(records.field_dtypes(self.key))
 
+    @classmethod
+    def row_of(cls, views: Sequence[View], params: tuple[Any, ...]) -> tuple[str, Sequence[View]]:
+        in_any_order = params[6]
+        return ("order", views[: params[2]]) if in_any_order else ("one pass", views[:1])
+
     def _check_equality(self, op: Operator) -> None:
         """Raise TypeError unless eq returns a bool, CompileError if it does not compile."""
         args = self.key, self.key
@@ -288,7 +290,7 @@ class ByKey(Problem):
         size = (math.prod(self.shape),)
         self.form = self.x_form
         self.results = tuple(
-            Result(size, leaf, () if is_computed else (num_views + i,))
+            Result(size, leaf, () if is_computed or self.in_any_order else (num_views + i,))
             for i, leaf in enumerate(records.field_dtypes(self.acc))
         )
 

@@ -158,6 +158,18 @@ def sort_and_order(keys: Any, descending: bool, dtype: Any, stream: Any) -> tupl
     return result
 
 
+def sort_problem(
+    views: Sequence[View], num_keys: int, where: str, device: int, end_bit: int | None = None
+) -> Sort:
+    """Return the problem of host arrays, flattened and sorted by the first ones on a device."""
+    keys = None if num_keys == 1 else Form(tuple, (None,) * num_keys)
+    values = Form(tuple, (None,) * (len(views) - num_keys))
+    params = (False,) * num_keys, 0, end_bit, None, None, (keys, values)
+    problem = problem_of(Sort, tuple(views), None, None, params, where, 0, device)
+    assert isinstance(problem, Sort)
+    return problem
+
+
 def key_dtype_of(dtype: np.dtype[Any], where: str, name: str = "keys") -> np.dtype[Any]:
     dtypes.check(dtype, f"{where}: {name}")
     if dtype.kind == "c":
