@@ -3,5 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from support import Backend
 
 pytest.importorskip("torch", reason="it comes by the extra torch")
+
+
+@pytest.fixture
+def device(backend: Backend) -> str:
+    return "cpu" if backend.name == "cpu" else "cuda"

@@ -20,7 +20,7 @@ ROW_BYTES, MOST_ROWS = 64, 4  # bytes and rows of elements that a lane loads at 
 # Minimum of elements per share, in all and per index: enough to make writing and reading a table
 # cheap. With fewer elements shares are smaller, so that all processors get some.
 SHARE_ITEMS, SHARE_PER_INDEX, ENOUGH_SHARES, MOST_SHARES = 1024, 16, 1 << 11, 1 << 14
-SHARE_UNIT = 256
+SHARE_UNIT = 256  # part of the tiling, and so of the bits
 JOIN_THREADS, JOIN_LOADS = 512, 8
 GROUP, FEW_TABLES = 128, 512  # tables that are joined into one; below FEW_TABLES none are
 MARK_BYTES = 4  # in a warp's table
