@@ -93,6 +93,28 @@ def test_a_folder_open_to_others_is_not_trusted(tmp_path: Path) -> None:
     assert not _entries(shared)
 
 
+def test_a_warning_is_seen_while_another_thread_compiles(tmp_path: Path) -> None:
+    """Until Python 3.14, what suppresses warnings in one thread suppresses those of all."""
+    code = """if True:
+        import threading, time
+        from gpualgo._base import disk_cache
+        from gpualgo._operators.numpy_rules.errors import translate_errors
+        is_compiling = threading.Event()
+        def compile():
+            with translate_errors(compile, ()):
+                is_compiling.set()
+                time.sleep(0.3)
+        thread = threading.Thread(target=compile)
+        thread.start()
+        is_compiling.wait()
+        disk_cache.write("key", (b"content",))
+        thread.join()
+    """
+    (tmp_path / "file").touch()
+    done = run_python(code, GPUALGO_CACHE_DIR=str(tmp_path / "file"))
+    assert done.stderr.count("RuntimeWarning") == 1
+
+
 @needs_compilers
 def test_processes_fill_one_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is a new folder, which is private; entries that are damaged later are not there."""

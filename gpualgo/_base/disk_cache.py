@@ -230,10 +230,13 @@ def _written_at(entry: os.DirEntry[str]) -> float:
 
 
 def _warn(message: str) -> None:
+    """Warn once, while no thread compiles an operator: numba suppresses warnings of all threads."""
     global _warned
-    if not _warned:
-        _warned = True
-        warnings.warn(message, RuntimeWarning, stacklevel=3)
+    numba = sys.modules.get("numba.core.compiler_lock")
+    with getattr(numba, "global_compiler_lock", None) or contextlib.nullcontext():
+        if not _warned:
+            _warned = True
+            warnings.warn(message, RuntimeWarning, stacklevel=3)
 
 
 def info() -> dict[str, Any]:

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from numba.core import config
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.errors import TypingError
 
 from gpualgo._base import records
@@ -77,7 +78,8 @@ def translate_errors(fn: Any, arg_dtypes: tuple[Argument, ...]) -> Iterator[None
     """Turn numba's exceptions in a block into a CompileError with fn's source line."""
     requested.forget()
     try:
-        with warnings.catch_warnings():
+        # The filters are those of all threads; who warns waits for this lock (_base/disk_cache.py).
+        with global_compiler_lock, warnings.catch_warnings():
             warnings.simplefilter("ignore")  # numba's notes on its own performance
             yield
         if requested.words:  # numba may have caught ConstantNeeded
