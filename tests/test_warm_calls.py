@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import fake_driver
+import numpy as np
 import pytest
 from contract.case import TABLE, Call, Case
 from contract.cases import CASES
@@ -127,3 +128,24 @@ def test_a_warm_call_allocates_and_compiles_nothing(case: Case, fake: FakeDriver
         launches = len(fake.named("cuLaunchKernel", "cuLaunchKernelEx"))
         assert launches >= 1
         assert len(fake.calls) == launches, fake.calls
+
+
+def test_warm_calls_check_each_output_of_several(fake: FakeDriver) -> None:
+    def scan(*outs: Any) -> None:
+        pairs = ga.inclusive_scan((x, y), None, lambda p, q: (p[0] + q[0], p[1] + q[1]), out=outs)
+        assert pairs is outs
+
+    def part(of: FakeArray, begin: int) -> FakeArray:
+        found = FakeArray((64,), np.float32)
+        found.data.ptr = of.data.ptr + 4 * begin
+        return found
+
+    x, y, a, b = (FakeArray((64,), np.float32) for _ in range(4))
+    for _ in range(3):
+        scan(a, b)
+        scan(x, y)
+    for outs in ((y, x), (part(x, 4), b), (a, part(x, 4)), (a, a), (a, part(a, 32))):
+        with pytest.raises(ValueError, match=r"overlaps|share memory"):
+            scan(*outs)
+    with pytest.raises(TypeError, match="must be an array"):
+        ga.inclusive_scan(x, out=(a,))

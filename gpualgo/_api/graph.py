@@ -95,7 +95,7 @@ class CudaRecording:
         self.arena.restart()
         problem, views, op, init, out, _ = request
         with recording.capturing(self.held), gpu.supplied(self.arena):
-            result = run(problem, views, op, init, out, self._stream)
+            result = run(problem, views, op, init, out, self._stream, True)
         return result, result
 
     def __exit__(
@@ -450,7 +450,7 @@ class _Job:
         self._operator: Operator | None = problem.operator(op)
         library = views[0].library
         problem.encode(init)  # checks init, even if nothing is computed
-        self._arrays, self._results, whole = host.operands(problem, views, init, out)
+        self._arrays, self._results, new = host.operands(problem, views, init, out)
         if out is None:
             owners = [library.from_numpy(result, self._arrays[0]) for result in self._results]
         else:
@@ -464,7 +464,7 @@ class _Job:
             self._plan = planners.cpu_plan(problem, self._arrays, self._results, self._operator)
         # The out= for recording this call again, and the value that the recorded call returns.
         self.out: Any = tuple(owners) if len(owners) > 1 else owners[0]
-        self.result: Any = self.out if whole is None else whole
+        self.result: Any = self.out if problem.structure is None or not new else new[0]
         if type(out) is tuple:
             self.result = out  # the caller's own tuple
 

@@ -249,7 +249,7 @@ class Plan:
             remember(problem, views, op, init, None, arrays, self._known.__setitem__)
         if problem.reads_data:
             problem = problem.for_data(views, stream)
-        solve: Callable[..., Any] = run if problem.form is None else inputs.run_tuples
+        solve: Callable[..., Any] = run
         if problem.has_dynamic_length:
             solve = partial(_solve_counted, out_count=out_count)
         elif out_count is not None:
@@ -287,10 +287,10 @@ class Plan:
 
         If the plan for this output is not cached yet, the next call does it.
         """
-        if (entry := known_plan(problem, views, init, out)) is None:
+        if (entry := known_plan(problem, views, init, out)) is None or len(entry[1]) > 1:
             return
-        plan, target = entry
-        launch = plan.packed((*problem.start(init), b"", views[0].ptr, target.ptr))
+        plan, (pointer,) = entry
+        launch = plan.packed((*problem.start(init), b"", views[0].ptr, pointer))
         if launch is None:
             self._may_repeat = False
         else:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import keyword
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeAlias
 
@@ -48,13 +49,10 @@ class Form(NamedTuple):
             expressions += [part] if item is None else [part + inner for inner in item.subscripts]
         return tuple(expressions)
 
-    def packed(self, arrays: Sequence[Any]) -> Any:
+    def packed(self, arrays: Iterable[Any]) -> Any:
         """Return a tuple of this form, filled with one array per scalar of an element."""
-        remaining = iter(arrays)
-        return self._packed(remaining)
-
-    def _packed(self, source: Iterator[Any]) -> Any:
-        items = [next(source) if item is None else item._packed(source) for item in self.items]
+        source = iter(arrays)  # items that are tuples take theirs from it
+        items = [next(source) if item is None else item.packed(source) for item in self.items]
         if isinstance(self.cls, np.dtype):
             return _structured(self.cls, items)
         return tuple(items) if self.cls is tuple else self.cls._make(items)
@@ -134,7 +132,8 @@ def _flatten(x: Any, where: str, leaves: list[Leaf], depth: int, has_names: bool
             f"{where} is a tuple that is nested too deeply; one level of nesting is possible"
         )
     if isinstance(x, np.ndarray):
-        return _fields_of(x, where, leaves, has_names)
+        leaves += [(x[name], f"{where}[{name!r}]") for name in x.dtype.names or ()]
+        return _form_of(x.dtype, x.dtype.isalignedstruct, where, has_names)
     if not x:
         raise TypeError(f"{where} is an empty tuple; pass at least one array in it")
     fields = getattr(x, "_fields", None)
@@ -149,25 +148,25 @@ def _flatten(x: Any, where: str, leaves: list[Leaf], depth: int, has_names: bool
     return Form(tuple if fields is None else type(x), tuple(items))
 
 
-def _fields_of(x: Any, where: str, leaves: list[Leaf], has_names: bool) -> Form:
-    for name in x.dtype.names:
-        field = x.dtype[name]
+@lru_cache(1 << 10)
+def _form_of(dtype: np.dtype[Any], is_aligned: bool, where: str, has_names: bool) -> Form:
+    for name in dtype.names or ():
+        field = dtype[name]
         if field.subdtype is not None or field.names is not None:
             kind = "arrays" if field.subdtype is not None else "structures"
             raise TypeError(
-                f"{where}: field {name!r} of dtype {x.dtype} holds {kind}, and elements are "
+                f"{where}: field {name!r} of dtype {dtype} holds {kind}, and elements are "
                 f"numbers; pass a tuple of arrays such as (x['a'], x['b'])"
             )
         is_name = name.isidentifier() and not keyword.iskeyword(name) and name[0] != "_"
         if has_names and not is_name:
             raise TypeError(
-                f"{where}: field {name!r} of dtype {x.dtype} is not a name that an operator can "
+                f"{where}: field {name!r} of dtype {dtype} is not a name that an operator can "
                 "use; rename it, or pass a tuple of arrays"
             )
-        leaves.append((x[name], f"{where}[{name!r}]"))
-    if not leaves:
-        raise TypeError(f"{where} has dtype {x.dtype}, which has no fields")
-    return Form(x.dtype, (None,) * len(x.dtype.names), x.dtype.isalignedstruct)
+    if not dtype.names:
+        raise TypeError(f"{where} has dtype {dtype}, which has no fields")
+    return Form(dtype, (None,) * len(dtype.names), is_aligned)
 
 
 def parts_of(x: Any, form: Form) -> list[Any] | None:

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from gpualgo._arrays import device_array, ordering
-from gpualgo._arrays.view import View, alignment_of, byte_bounds, layout_of
+from gpualgo._arrays.view import View, alignment_of, byte_bounds
 from gpualgo._base.strides import inverse, ordered
 from gpualgo._cuda.plan import Plan
 from gpualgo._pipeline import checks, outputs, planners
@@ -35,7 +35,10 @@ def decide(
     streams = ordering.streams_of((*inputs, *outs))
     handle = ordering.handle_for(stream, first, where, streams)
     targets = outs or outputs.new(problem, first, None if stream is None else handle)
-    result = outputs.result_of(targets, out)
+    result = out.owner if type(out) is View else out
+    if out is None:
+        result, *others = [target.owner for target in targets]
+        result = (result, *others) if others else result
     finish = partial(ordering.keep, handle, streams, (*inputs, *targets)) if streams else None
     if all(0 in target.shape for target in targets):
         return Decided(None, handle, (), result, None)
@@ -67,18 +70,13 @@ def plan_for(
                 problem.makers = [_maker(result, library, device) for result in problem.results]
             planners.keep(problem, problem.plans, alignment, plan)
         return plan
-    parts: list[Any] = [alignment_of(views), alignment_of(targets)]
-    for target in targets:
-        parts.append(layout_of(target))
-        parts += [view.ptr == target.ptr for view in views]
+    key = problem.key_of_outputs(views, targets)
     if problem.views_on_host:  # kernels read them in place or as contiguous copies
-        parts += [view.strides for view in views]
-    key = tuple(parts)
+        key += tuple([view.strides for view in views])
     entry = problem.plans_into.get(key)
     if entry is None:
         plan = _new_plan(problem, views, op, targets)
-        extents = tuple([_extent(view) for view in views])
-        entry = (plan, _extent(targets[0]), extents)
+        entry = plan, tuple(map(_extent, (*views, *targets)))
         planners.keep(problem, problem.plans_into, key, entry)
     return entry[0]
 

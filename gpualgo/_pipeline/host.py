@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from gpualgo._arrays.view import NumPy, View
+from gpualgo._arrays.view import View
 from gpualgo._cpu.memory import NO_CAPTURES, address, captures_bound
 from gpualgo._cpu.plan import Plan
 from gpualgo._driver.default_device import CPU
@@ -25,7 +24,7 @@ def run(
         problem = problem.on_gpu(views, op, init)
     library = views[0].library
     start = problem.encode(init)  # checks it before anything is written
-    arrays, results, whole = operands(problem, views, init, out)
+    arrays, results, owners = operands(problem, views, init, out)
     operator = problem.operator(op)
     if problem.device == CPU:
         checks.no_stream(stream, problem.where)
@@ -40,12 +39,9 @@ def run(
     if out is not None:
         return out.owner if type(out) is View else out
     if problem.has_dynamic_length:
-        parts = results if whole is None else [whole, results[-1]]
-        *new, count = host_warm.counted(parts, problem.results[0].is_upper_bound)
+        *new, count = host_warm.counted(owners, problem.results[0].is_upper_bound)
         return (*[library.from_numpy(array, arrays[0]) for array in new], count)
-    if whole is not None:
-        return whole[()] if problem.returns_scalars and not whole.shape else whole
-    answers = [library.from_numpy(result, arrays[0]) for result in results]
+    answers = [library.from_numpy(owner, arrays[0]) for owner in owners]
     if problem.returns_scalars and not results[0].shape:
         answers = [library.scalar(result) for result in answers]
     return tuple(answers) if len(answers) > 1 else answers[0]
@@ -62,7 +58,8 @@ def run_on_cpu(
     that the operator captures.
     """
     key: Any = None  # of results with the layouts of new ones
-    if not (is_new or host_warm.are_as_new(problem, arrays, results)):
+    layouts = () if is_new else host_warm.layouts_of_outputs(problem)
+    if not is_new and host_warm.are_inputs(layouts, results, arrays) is not False:
         starts = [address(array) for array in arrays]
         key = tuple(
             (x.shape, x.strides, x.flags.aligned, *[address(x) == start for start in starts])
@@ -87,27 +84,13 @@ def run_plan(
 
 def operands(
     problem: Problem, views: Sequence[View], init: Any, out: Any
-) -> tuple[list[Array], list[Array], Array | None]:
-    """Return the inputs, the results, and the structured array that has new results as fields."""
+) -> tuple[list[Array], list[Array], list[Array]]:
+    """Return the inputs, the results, and the new arrays, one of which may have them as fields."""
     arrays = [array_of(view) for view in views]
     if out is None:
-        return (arrays, *_new_results(problem))
+        return arrays, *host_warm.new_results(host_warm.layouts_of(problem), problem.structure)
     targets = outputs.check(problem, tuple(views), init, out)
-    return arrays, [array_of(target) for target in targets], None
-
-
-def _new_results(problem: Problem) -> tuple[list[Array], Array | None]:
-    """Return new result arrays, and the structured array whose fields they are, if any."""
-    results, structure = problem.results, problem.structure
-    if structure is not None:
-        count = results[-1:] if problem.has_dynamic_length else ()
-        results = (results[0]._replace(dtype=structure), *count)
-    arrays: list[Array] = [
-        result.made(functools.partial(np.empty, dtype=result.dtype), NumPy) for result in results
-    ]
-    if structure is None:
-        return arrays, None
-    return [*[arrays[0][name] for name in structure.names or ()], *arrays[1:]], arrays[0]
+    return arrays, [array_of(target) for target in targets], []
 
 
 def array_of(view: View) -> Array:

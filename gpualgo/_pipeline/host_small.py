@@ -12,8 +12,6 @@ import ctypes
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from gpualgo._arrays.view import View, dense_view
 from gpualgo._base import log, records
 from gpualgo._base.errors import CapturesChanged
@@ -23,7 +21,7 @@ from gpualgo._driver import device as gpu
 from gpualgo._driver.device import aligned
 from gpualgo._driver.driver import leave
 from gpualgo._pipeline import host_whole, planners
-from gpualgo._pipeline.host_warm import Warm
+from gpualgo._pipeline.host_warm import Warm, are_inputs, new_results
 
 if TYPE_CHECKING:
     from gpualgo._operators.operator import Operator
@@ -103,8 +101,8 @@ class Small(Warm):
         self._plan = planners.cuda_plan(problem, views[: self._count], op, views[self._count :])
         self._device = problem.device
         self._shapes = [result.shape for result in results]
-        is_general = self._is_transposed or self._is_counted or problem.reads_data
-        self.is_warm = self._names is None and not is_general and not problem.arrays
+        is_usual = not (self._is_counted or problem.reads_data or problem.arrays)
+        self.is_warm = is_usual and all(strides is None for *_, strides in self._new)
         if end > pinned.TRAY_BYTES:
             self._strategy = SEPARATE_COPIES
         elif end > IN_PLACE_BYTES or problem.copies_page_locked:
@@ -114,14 +112,14 @@ class Small(Warm):
 
     def call(self, arrays: Sequence[Array], op: Any, init: Any, out: Any) -> Any:
         """Return the result for arrays of the problem's shapes; None as `__call__` does."""
+        results: Sequence[Any]
         if out is None:
-            results = [np.empty(shape, dtype) for shape, dtype in self._results]
+            results, _ = new_results(self._new, None)
         else:
             out = out.owner if type(out) is View else out
-            are_out = self._inputs_at(out, arrays)
-            if are_out is None or True in are_out:
+            results = out if len(self._outputs) > 1 and type(out) is tuple else (out,)
+            if are_inputs(self._outputs, results, arrays) is not False:
                 return None
-            results = [out]
         problem = self._problem
         cached_init, start = problem.last_start
         scalars = b""
@@ -137,18 +135,14 @@ class Small(Warm):
         context = gpu.get(self._device).context
         previous_context = context.enter()
         try:
-            for array in arrays if out is None else (*arrays, out):
+            for array in arrays if out is None else (*arrays, *results):
                 if device.is_known(address(array)):
                     return None
             self.solve(arrays, results, start, scalars)
         finally:
             leave(previous_context)
         log_staged(problem, self._strategy, arrays, results)
-        if out is not None:
-            return out
-        if self.is_scalar:
-            results = [result[()] for result in results]
-        return tuple(results) if len(results) > 1 else results[0]
+        return self._result_of(results) if out is None else out
 
     def is_for(self, results: Sequence[Array]) -> bool:
         """Return whether results have the shapes that this plan was built for."""

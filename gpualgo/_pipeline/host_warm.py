@@ -1,30 +1,34 @@
 """Warm calls on the CPU: NumPy arrays of a known layout and a compiled kernel.
 
 The first call's decisions are cached with its problem. Addresses, captured scalars and init belong
-to each call. Results are new arrays, or one `out=` with the layout of a new array that is an input,
-or overlaps none. All other calls take `host.run`: other outputs, and subclasses of ndarray.
+to each call. Results are new arrays, or `out=` with the layout of new arrays, each of which is an
+input, or overlaps none. All other calls take `host.run`: other outputs, and subclasses of ndarray.
 """
 
 from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from gpualgo._arrays.view import NumPy, NumPyOnCPU, View
+from gpualgo._base import records
 from gpualgo._base.errors import CapturesChanged
-from gpualgo._base.strides import inverse, ordered
-from gpualgo._cpu.memory import address
+from gpualgo._base.strides import inverse
+from gpualgo._cpu.memory import address, state_of
 from gpualgo._operators.operator import Operator
-from gpualgo._pipeline.problem import Array, Problem, is_plain
+from gpualgo._pipeline.problem import Array, Dtype, Problem, is_plain
 
 if TYPE_CHECKING:
     from gpualgo._cpu.plan import Make, Plan, Run
 
 _UNKNOWN = object()
 ndarray = np.ndarray
+# Arguments of `ndarray`: shape, dtype, no buffer, and strides, which are None for C order.
+Layout: TypeAlias = tuple[tuple[int, ...], np.dtype[Any], None, int, tuple[int, ...] | None]
 
 
 def prepare(
@@ -42,24 +46,70 @@ def prepare(
         problem.warm.use(plan)
 
 
-def are_as_new(problem: Problem, arrays: list[Array], results: list[Array]) -> bool:
-    """Return whether a call's only output has the layout of a new array and overlaps no input."""
-    if len(results) > 1 or problem.structure is not None or problem.has_dynamic_length:
-        return False
-    result, flags = results[0], results[0].flags
-    if not (flags.c_contiguous and flags.writeable and flags.aligned):
-        return False
-    return not inverse(problem.results[0].order) and not any(
-        np.may_share_memory(result, array) for array in arrays
-    )
+def layouts_of(problem: Problem) -> list[Layout]:
+    """Return the layouts of new arrays, the first of which may have results as fields."""
+    results, structure = problem.results, problem.structure
+    if structure is not None:
+        count = results[-1:] if problem.has_dynamic_length else ()
+        results = (results[0]._replace(dtype=structure), *count)
+    return [(r.shape, r.dtype, None, 0, r.strides() if inverse(r.order) else None) for r in results]
+
+
+def new_results(layouts: list[Layout], structure: Dtype | None) -> tuple[list[Array], list[Array]]:
+    """Return new results, and the arrays that hold them: those that are fields have one."""
+    owners: list[Array] = [ndarray(*layout) for layout in layouts]
+    names = () if structure is None else structure.names or ()
+    return [*[owners[0][name] for name in names], *owners[1:]] if names else owners, owners
+
+
+def layouts_of_outputs(problem: Problem) -> list[Layout]:
+    """Return the layouts of new results; empty if no `out=` is as they are."""
+    layouts, structure = layouts_of(problem), problem.structure
+    if structure is None:
+        return layouts
+    pairs = [*zip(problem.results, records.offsets(structure), strict=False)]
+    if any(offset % result.dtype.alignment for result, offset in pairs):
+        return []
+    strides = problem.results[0]._replace(dtype=structure).strides()
+    return [*[(result.shape, result.dtype, None, 0, strides) for result, _ in pairs], *layouts[1:]]
+
+
+def are_inputs(
+    layouts: Sequence[Layout], outs: Sequence[Any], arrays: Sequence[Array]
+) -> bool | None:
+    """Return whether an output is an input.
+
+    None if an output has not the layout of a new result, or shares memory with another array.
+    """
+    if len(layouts) != len(outs):
+        return None
+    found = False
+    for out, (shape, dtype, _, _, strides) in zip(outs, layouts, strict=True):
+        if type(out) is not ndarray or out.shape != shape or out.dtype != dtype:
+            return None
+        flags = out.flags
+        if not (flags.writeable and flags.aligned):
+            return None
+        if not flags.c_contiguous if strides is None else out.strides != strides:
+            return None
+        for array in arrays:
+            if array is out:
+                found = True
+            elif np.may_share_memory(out, array):
+                return None
+    if len(outs) > 1:  # fields of one structured array alternate in memory, so bounds do not tell
+        may_share: Any = np.may_share_memory  # its stub allows only -1 and 0 for max_work
+        if any(may_share(first, other, 1000) for first, other in combinations(outs, 2)):
+            return None
+    return found
 
 
 class Warm:
     """A cached call that skips the general path."""
 
     __slots__ = (
-        "_axes", "_is_bound", "_is_counted", "_is_transposed", "_may_broadcast", "_names",
-        "_problem", "_results", "_run", "_state", "_takes_out", "init", "is_scalar", "make",
+        "_is_bound", "_is_counted", "_may_broadcast", "_new", "_outputs", "_problem",
+        "_run", "_state", "_structure", "init", "is_scalar", "make",
     )  # fmt: skip
 
     def __init__(
@@ -69,34 +119,24 @@ class Warm:
         self._problem: Problem = weakref.proxy(problem)  # no reference cycle
         self._run: Run | None = None  # for new results
         self.make: Make | None = None  # for one new result
-        self._names = None if problem.structure is None else problem.structure.names
-        results = problem.results
-        if problem.structure is not None:
-            count = results[-1:] if problem.has_dynamic_length else ()
-            results = (results[0]._replace(dtype=problem.structure), *count)
-        self._results = [(ordered(r.shape, r.order), r.dtype) for r in results]
-        self._axes = [inverse(r.order) for r in results]
-        self._is_transposed = any(self._axes)
+        self._structure, self._new = problem.structure, layouts_of(problem)
+        self._outputs = layouts_of_outputs(problem)
         self._is_counted = problem.has_dynamic_length
         self._is_bound = self._is_counted and problem.results[0].is_upper_bound
         self.is_scalar = problem.returns_scalars and not problem.results[0].shape
         # Arrays of different shapes share a problem if they broadcast to the same layout.
         self._may_broadcast = any(0 in view.strides or 1 in view.shape for view in views)
-        is_one = len(self._results) == 1 and self._names is None
-        self._takes_out = is_one and not (self._is_transposed or self._is_counted)
         # The last init, as an array, and that array's address.
         self.init: tuple[Any, Array | None, int] = (_UNKNOWN, None, 0)
-        self._state: Any = None
-        if problem.has_numbers and op is not None:
-            from gpualgo._cpu.memory import state_of
-
-            self._state = state_of(op.key)
+        self._state = state_of(op.key) if problem.has_numbers and op is not None else None
 
     def use(self, plan: Plan) -> None:
         """Run this plan for new results."""
         self._run = plan.run
-        if self._takes_out and self._state is None and self._problem.choice is None:
-            self.make = plan.make(*self._results[0], self.is_scalar)
+        (shape, dtype, _, _, strides), *others = self._new
+        is_one = not others and strides is None and self._structure is None
+        if is_one and self._state is None and self._problem.choice is None:
+            self.make = plan.make(shape, dtype, self.is_scalar)
 
     def __call__(self, views: tuple[View, ...], op: Any, init: Any, out: Any = None) -> Any:
         """Return the result; None if the fast path does not apply and the caller must fall back."""
@@ -114,13 +154,16 @@ class Warm:
     def call(self, arrays: Sequence[Array], op: Any, init: Any, out: Any) -> Any:
         """Return the result for arrays of the problem's shapes; None as `__call__` does."""
         run = self._run
+        outs: Sequence[Array]
         if out is not None:
             out = out.owner if type(out) is View else out
-            are_out = self._inputs_at(out, arrays)
-            if are_out is None or type(init) is View:
+            outs = out if len(self._outputs) > 1 and type(out) is tuple else (out,)
+            is_in_place = are_inputs(self._outputs, outs, arrays)
+            if is_in_place is None or type(init) is View:
                 return None
-            if True in are_out:
-                plan = self._problem.cpu_plans.get(((out.shape, out.strides, True, *are_out),))
+            if is_in_place:
+                key = tuple([(x.shape, x.strides, True, *[x is a for a in arrays]) for x in outs])
+                plan = self._problem.cpu_plans.get(key)
                 run = None if plan is None else plan.run
         if run is None:
             return None
@@ -137,18 +180,10 @@ class Warm:
                     scalars = self._problem.captured_scalars(op)
             except (TypeError, ValueError, CapturesChanged):
                 return None
-        if out is not None:
-            results = [out]
-        elif self.make is not None:
-            return self.make(arrays, init_address)
-        else:
-            results = [np.empty(shape, dtype) for shape, dtype in self._results]
-        if self._is_transposed:  # the axes in memory are not in C order
-            pairs = zip(results, self._axes, strict=True)
-            results = [array.transpose(axes) if axes else array for array, axes in pairs]
-        outs = results
-        if self._names is not None:
-            outs = [*[results[0][name] for name in self._names], *results[1:]]
+        if out is None:
+            if self.make is not None:
+                return self.make(arrays, init_address)
+            outs, results = new_results(self._new, self._structure)
         if self._state is None:
             run(arrays, outs, init_address)
         else:
@@ -166,27 +201,12 @@ class Warm:
             return out
         if self._is_counted:
             return counted(results, self._is_bound)
-        if len(results) > 1:
-            return tuple([result[()] for result in results] if self.is_scalar else results)
-        return results[0][()] if self.is_scalar else results[0]
+        return self._result_of(results)
 
-    def _inputs_at(self, out: Any, arrays: Sequence[Array]) -> list[bool] | None:
-        """Return for each input whether it is out=.
-
-        None if out has not the layout of a new result, or shares memory with another input.
-        """
-        if not self._takes_out or type(out) is not ndarray:
-            return None
-        flags = out.flags
-        if (out.shape, out.dtype) != self._results[0]:
-            return None
-        if not (flags.c_contiguous and flags.writeable and flags.aligned):
-            return None
-        are_out = [array is out for array in arrays]
-        for array, is_same in zip(arrays, are_out, strict=True):
-            if not is_same and np.may_share_memory(out, array):
-                return None
-        return are_out
+    def _result_of(self, results: Sequence[Array]) -> Any:
+        if self.is_scalar:
+            results = [result[()] for result in results]
+        return tuple(results) if len(results) > 1 else results[0]
 
 
 def counted(results: list[Array], is_upper_bound: bool) -> tuple[Any, ...]:

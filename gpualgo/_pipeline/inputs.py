@@ -1,4 +1,4 @@
-"""Views of arguments that are arrays or tuples of arrays, and results packed into tuples."""
+"""Views of arguments that are arrays or tuples of arrays, and the arrays of out=."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ import numpy as np
 from gpualgo._arrays import forms
 from gpualgo._arrays.forms import Form
 from gpualgo._arrays.view import NumPy, View, known_viewer, strides_for, view_of
-from gpualgo._base import dtypes
+from gpualgo._base import dtypes, records
 from gpualgo._driver.default_device import CPU
 from gpualgo._pipeline import checks
-from gpualgo._pipeline.problem import Problem, Request
-from gpualgo._pipeline.run import run
+from gpualgo._pipeline.problem import Problem, init_arrays
 
 Views = tuple[View, ...]
 
@@ -35,14 +34,31 @@ def parse_arrays(x: Any, where: str, has_names: bool = True) -> tuple[Views, For
                 "pass a tuple of arrays, one for each field"
             )
         x = view.owner
+    elif 0 < len(x) <= records.MAX_FIELDS and (views := _known_numbers(x)) is not None:
+        return views, Form(type(x) if hasattr(x, "_fields") else tuple, (None,) * len(x))
     leaves, form = forms.flatten_tuple(x, where, has_names)
     return _views(leaves, where), form
+
+
+def _known_numbers(arrays: Sequence[Any]) -> Views | None:
+    """Return the views of arrays of numbers, which most are; None if one is anything else."""
+    views = []
+    for x in arrays:
+        viewer = known_viewer(type(x))
+        view = None if viewer is None else viewer(x)
+        if view is None or view.dtype.names is not None:
+            return None
+        views.append(view)
+    return tuple(views)
 
 
 def spread(x: Any, where: str, has_names: bool = True) -> tuple[Views, Form | None]:
     """Return what `parse_arrays` does, with a tuple's arrays broadcast against each other."""
     views, form = parse_arrays(x, where, has_names)
-    if form is not None:
+    if form is None:
+        return views, None
+    kinds = {(view.shape, view.device) for view in views}
+    if len(kinds) > 1 or len(views[0].shape) > checks.MAX_DIMS:
         name, _, what = where.partition(": ")
         for view, path in zip(views, form.names, strict=True):
             checks.dimensions(view, f"{what}[{path}]", name)
@@ -55,22 +71,16 @@ def spread(x: Any, where: str, has_names: bool = True) -> tuple[Views, Form | No
 def several(
     arguments: Sequence[Any], where: str, has_names: bool = True
 ) -> tuple[Views, tuple[Form | None, ...]]:
-    numbers = []  # views of arrays of numbers, which most arguments are
-    for x in arguments:
-        viewer = known_viewer(type(x))
-        view = None if viewer is None else viewer(x)
-        if view is None or view.dtype.names is not None:
-            break
-        numbers.append(view)
-    else:
-        return tuple(numbers), (None,) * len(numbers)
+    if (numbers := _known_numbers(arguments)) is not None:
+        return numbers, (None,) * len(numbers)
     pairs = [parse_arrays(x, where, has_names) for x in arguments]
     views = tuple([view for argument_views, _ in pairs for view in argument_views])
     return views, tuple([form for _, form in pairs])
 
 
 def _views(leaves: Sequence[forms.Leaf], where: str) -> Views:
-    views = [None if _is_number(x) else view_of(x, name) for x, name in leaves]
+    numbers = bool, int, float, complex, np.generic
+    views = [None if isinstance(x, numbers) else view_of(x, name) for x, name in leaves]
     array_views = [view for view in views if view is not None]
     if not array_views:
         raise TypeError(f"{where} is a tuple of numbers only; pass at least one array in it")
@@ -78,10 +88,6 @@ def _views(leaves: Sequence[forms.Leaf], where: str) -> Views:
         _number(x, array_views[0], name) if view is None else view
         for view, (x, name) in zip(views, leaves, strict=True)
     )
-
-
-def _is_number(x: Any) -> bool:
-    return isinstance(x, (bool, int, float, complex, np.generic))
 
 
 def _number(x: Any, neighbour: View, where: str) -> View:
@@ -121,9 +127,7 @@ def parse_prepared(problem: Problem, arguments: Sequence[Any], where: str) -> Vi
     """Return the views of arguments, which must have the structure of the problem's."""
     init_views: Views = ()
     if problem.row_init is not None and arguments:
-        from gpualgo._pipeline.problem import parse_arrays
-
-        found, row_init = parse_arrays(arguments[-1], where)
+        found, row_init = init_arrays(arguments[-1], where)
         if row_init == problem.row_init:
             init_views, arguments = found, arguments[:-1]
     parsed, has_names = problem.parse_arrays(arguments, where), problem.has_names
@@ -161,20 +165,3 @@ def outputs(problem: Problem, out: Any) -> tuple[Any, ...]:
             f"{problem.where}: out must be a tuple of arrays like the result, with {names}"
         )
     return tuple(parts)
-
-
-def run_tuples(problem: Problem, views: Views, op: Any, init: Any, out: Any, stream: Any) -> Any:
-    form = problem.form
-    assert form is not None
-    outs = None
-    if out is not None:
-        arrays = outputs(problem, out)
-        outs = arrays if len(arrays) > 1 else arrays[0]
-    result = run(problem, views, op, init, outs, stream)
-    if type(result) is Request:
-        return result
-    if out is not None:
-        return out
-    if problem.structure is not None:
-        return result
-    return form.packed(result if len(problem.results) > 1 else (result,))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from gpualgo._arrays.view import View, address_of, as_bytes_view, as_view, is_contiguous, overlap
 from gpualgo._base import dtypes, records
+from gpualgo._base.strides import inverse, ordered
 from gpualgo._driver.default_device import CPU
 from gpualgo._operators.captured import check_no_overlap
 from gpualgo._operators.operator import Operator
@@ -18,20 +19,17 @@ from gpualgo._pipeline import checks
 from gpualgo._pipeline.problem import Problem
 
 _NUMBERS = {2: "two", 3: "three", 4: "four"}
-_make = tuple.__new__  # builds a View without its Python-level constructor
 
 
 def check(problem: Problem, views: tuple[View, ...], init: Any, out: Any) -> tuple[View, ...]:
     """Return the views of out= after checking shapes, dtypes and overlap with other arrays."""
     where, results = problem.where, problem.results
-    given_outs: tuple[Any, ...] = (out,)
-    if len(results) > 1:
-        if not isinstance(out, tuple) or len(out) != len(results):
-            raise TypeError(
-                f"{where}: out must be a tuple of {_NUMBERS.get(len(results), len(results))} "
-                "arrays, one for each result"
-            )
-        given_outs = out
+    given_outs = out if len(results) > 1 else (out,)
+    if not isinstance(given_outs, tuple) or len(given_outs) != len(results):
+        raise TypeError(
+            f"{where}: out must be a tuple of {_NUMBERS.get(len(results), len(results))} arrays, "
+            "one for each result"
+        )
     names = names_of(problem)
     viewer = as_bytes_view if problem.takes_any_items else as_view
     targets = tuple(
@@ -81,15 +79,8 @@ def is_same(out: View, x: View) -> bool:
         return False
     if out.shape == x.shape and out.strides == x.strides:
         return True
-    sizes = [a.dtype.itemsize * _size(a.shape) for a in (out, x)]
-    return sizes[0] == sizes[1] and is_contiguous(out) and is_contiguous(x)
-
-
-def _size(shape: tuple[int, ...]) -> int:
-    size = 1
-    for extent in shape:
-        size *= extent
-    return size
+    is_as_large = math.prod(out.shape) == math.prod(x.shape)
+    return is_as_large and is_contiguous(out) and is_contiguous(x)
 
 
 def new(problem: Problem, like: View, stream: int | None) -> tuple[View, ...]:
@@ -97,18 +88,13 @@ def new(problem: Problem, like: View, stream: int | None) -> tuple[View, ...]:
     library, device = like.library, like.device
     targets = []
     for result in problem.results:
-        shape, dtype = result.shape, result.dtype
-        make = partial(library.empty, dtype=dtype, device=device, stream=stream)
-        x = result.made(make, library)
+        shape, dtype, _, order, _ = result
+        x = library.empty(ordered(shape, order), dtype, device, stream)
+        if order:
+            x = library.transposed(x, inverse(order))
         pointer, strides = library.pointer(x), result.strides()
-        targets.append(_make(View, (pointer, shape, strides, dtype, device, library, False, x)))
+        targets.append(View(pointer, shape, strides, dtype, device, library, False, x))
     return tuple(targets)
-
-
-def result_of(targets: tuple[View, ...], out: Any) -> Any:
-    if out is not None:
-        return out.owner if type(out) is View else out
-    return targets[0].owner if len(targets) == 1 else tuple([target.owner for target in targets])
 
 
 # --- Results of a call, and the dtype that an operator returns, found by compiling it.

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 import numpy as np
 
 from gpualgo._arrays.forms import Form, flatten_tuple, is_tuple, structure_of
-from gpualgo._arrays.view import NumPy, View, layout_of, view_of
+from gpualgo._arrays.view import NumPy, View, alignment_of, layout_of, view_of
 from gpualgo._base import dtypes, records
 from gpualgo._base.errors import CapturesChanged, CompileError
 from gpualgo._base.memo import Memo
-from gpualgo._base.strides import inverse, ordered, ordered_strides
+from gpualgo._base.strides import ordered_strides
 from gpualgo._driver import default_device
 from gpualgo._driver.default_device import AUTO, CPU
 from gpualgo._operators.captured import ownerless
@@ -72,11 +72,11 @@ def parse(
     """Return init, the inputs and params; arrays of init are moved to the others."""
     if not are_arrays(init, where, one_is_value=one_is_value):
         return init, views, params
-    init_views, row_init = parse_arrays(init, where)
+    init_views, row_init = init_arrays(init, where)
     return None, (*views, *init_views), (*params, row_init)
 
 
-def parse_arrays(init: Any, where: str) -> tuple[Views, RowInit]:
+def init_arrays(init: Any, where: str) -> tuple[Views, RowInit]:
     """Return the views of init's arrays, and their structure and dtypes."""
     name, form = f"{where}: init", None
     leaves = [(init, name)]
@@ -162,11 +162,6 @@ class Result(NamedTuple):
     def strides(self) -> tuple[int, ...]:
         return ordered_strides(self.shape, self.dtype.itemsize, self.order)
 
-    def made(self, make: Callable[[tuple[int, ...]], Any], library: Any) -> Any:
-        """Return a new array; `make` allocates one of a shape in C order."""
-        array = make(ordered(self.shape, self.order))
-        return library.transposed(array, inverse(self.order)) if self.order else array
-
 
 class Call(NamedTuple):
     """The parsed arguments of a call, from which its problem is made.
@@ -246,8 +241,8 @@ class Problem:
             self.pointer: Callable[[Any], int] = library.pointer
         self.out_name = f"{where}: out"
         self.plans: dict[int, Plan] = {}  # for new results, by the inputs' alignment
-        # For out=; each entry also has the extents of the output and the inputs.
-        self.plans_into: dict[Any, tuple[Plan, Extent, tuple[Extent, ...]]] = {}
+        # For out=; each entry also has the extents of the inputs and the outputs.
+        self.plans_into: dict[Any, tuple[Plan, tuple[Extent, ...]]] = {}
         self.cpu_plans: dict[Any, CPUPlan] = {}  # by the results' layout, None for new results
         self.default_start: Array | None = None  # the initial value if no init is given
         self.last_start: tuple[Any, Start] = (_UNKNOWN, NO_INIT)
@@ -282,6 +277,19 @@ class Problem:
             self.num_bytes += num_bytes
         if self.num_bytes:
             self.problems.weigh(self, self.num_bytes)
+
+    @staticmethod
+    def key_of_outputs(views: Views, targets: Sequence[View]) -> tuple[Any, ...]:
+        """Return what a plan for out= depends on: alignments, layouts, and equal addresses."""
+        arrays = [*views]
+        key: list[Any] = []
+        for target in targets:
+            pointer = target.ptr
+            key.append(layout_of(target))
+            for array in arrays:  # faster than a comprehension for few arrays
+                key.append(array.ptr == pointer)
+            arrays.append(target)
+        return alignment_of(views), alignment_of(targets), *key
 
     def encode(self, init: Any) -> Array | None:
         """Return init as a 0-d array of the accumulator's dtype; None without init."""
@@ -362,12 +370,6 @@ class Request(NamedTuple):
         return self._replace(problem=self.problem.respecialized(self.views, self.op, self.init))
 
 
-def _memory_kind(views: tuple[View, ...]) -> int:
-    global _memory_kind
-    _memory_kind = auto_module().memory_kind
-    return _memory_kind(views)
-
-
 def _is_check_on() -> bool:
     from gpualgo._base.log import flag
 
@@ -435,7 +437,7 @@ def problem_of(
             host_device = None if library is NumPy else getattr(library, "host_device", None)
         device = default_device.current() if host_device is None else host_device
         if device == AUTO:
-            memory_kind = _memory_kind(views)
+            memory_kind = auto_module().memory_kind(views)
         key = (*key, device, memory_kind)
     is_checked = CHECKED_KEY in ENVIRON and num_arguments == 2 and _is_check_on()
     if is_checked:

@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpualgo._arrays.view import View, alignment_of, layout_of, view_of
+from gpualgo._arrays.view import View, alignment_of, known_viewer
 from gpualgo._base import recording
 from gpualgo._base.errors import CapturesChanged, CompileError
 from gpualgo._driver.default_device import DEVICE_KEY, chosen
 from gpualgo._operators.key import codes
 from gpualgo._operators.operator import retried
 from gpualgo._pipeline import checks
+from gpualgo._pipeline.inputs import Views, outputs
 from gpualgo._pipeline.problem import CHECKED_KEY, ENVIRON, PLAIN, Problem, Request, auto_module
 
 if TYPE_CHECKING:
@@ -28,9 +29,25 @@ if TYPE_CHECKING:
 
 
 def run(
-    problem: Problem, views: tuple[View, ...], op: Any, init: Any, out: Any, stream: Any
+    problem: Problem, views: Views, op: Any, init: Any, out: Any, stream: Any, is_flat: bool = False
 ) -> Any:
-    """Run a problem on arrays of its layouts; return the results in the caller's library."""
+    """Run a problem on arrays of its layouts; return the results in the caller's library.
+
+    Results of a problem with a `form` are packed into it, and `out` is structured so, unless
+    `is_flat`. Those of a dynamic length are flat, see `counted`.
+    """
+    if problem.form is not None and not (is_flat or problem.has_dynamic_length):
+        is_one = len(problem.results) == 1
+        outs: Any = None if out is None else outputs(problem, out)
+        outs = outs[0] if is_one and outs else outs
+        result = _run(problem, views, op, init, outs, stream, True)
+        if type(result) is Request:
+            return result
+        if out is not None:
+            return out
+        if problem.structure is not None:
+            return result
+        return problem.form.packed((result,) if is_one else result)
     if recording.active and (recorder := recording.current()) is not None:
         return recorder.call(Request(problem, views, op, init, out, stream))
     if problem.warm is not None and stream is None:
@@ -42,8 +59,8 @@ def run(
     if problem.is_direct and stream is None:
         if out is not None:
             if (planned := known_plan(problem, views, init, out)) is not None:
-                plan, target = planned
-                targets, result = (target.ptr,), target.owner
+                plan, targets = planned
+                result = out.owner if type(out) is View else out
         elif (plan := problem.plans.get(alignment_of(views))) is not None:
             if len(problem.makers) == 1:
                 result = problem.makers[0]()
@@ -85,32 +102,44 @@ def run(
     return result
 
 
-def _run_again(problem: Problem, views: tuple[View, ...], op: Any, init: Any, *places: Any) -> Any:
-    return run(problem.respecialized(views, op, init), views, op, init, *places)
+def _run_again(problem: Problem, views: Views, op: Any, init: Any, out: Any, stream: Any) -> Any:
+    return run(problem.respecialized(views, op, init), views, op, init, out, stream, True)
 
 
 def known_plan(
-    problem: Problem, views: tuple[View, ...], init: Any, out: Any
-) -> tuple[Plan, View] | None:
-    """Return the cached plan for out= and the view of out; None if `decide` has to check it."""
-    if len(problem.results) > 1 or problem.arrays or type(init) is View:
+    problem: Problem, views: Views, init: Any, out: Any
+) -> tuple[Plan, list[int]] | None:  # fmt: skip
+    """Return the cached plan for out=, and the addresses; None if `decide` has to check out."""
+    outs = out if type(out) is tuple and len(problem.results) > 1 else (out,)
+    if problem.arrays or type(init) is View or len(outs) != len(problem.results):
         return None
-    target: View = out if type(out) is View else view_of(out, problem.out_name)
-    pointer = target.ptr
-    is_in_place = [view.ptr == pointer for view in views]
-    key = (alignment_of(views), pointer & 15, layout_of(target), *is_in_place)
-    entry = problem.plans_into.get(key)
-    if entry is None or target.readonly or target.library is not views[0].library:
-        return None
-    plan, (low, high), extents = entry
-    low, high = low + pointer, high + pointer
-    for view, (start, stop) in zip(views, extents, strict=True):
-        ptr = view.ptr
-        if ptr + start < high and low < ptr + stop and ptr != pointer:
+    targets = []
+    for x in outs:
+        viewer = known_viewer(type(x))
+        if viewer is None and type(x) is not View:
             return None
-    return plan, target
+        targets.append(x if viewer is None else viewer(x))
+    entry = problem.plans_into.get(problem.key_of_outputs(views, targets))
+    if entry is None:
+        return None
+    plan, extents = entry
+    others, library, pointers = [*views], views[0].library, []
+    for target in targets:
+        if target.readonly or target.library is not library:
+            return None
+        pointer = target.ptr
+        low, high = extents[len(others)]
+        low, high = low + pointer, high + pointer
+        for other, (start, stop) in zip(others, extents, strict=False):
+            ptr = other.ptr
+            if ptr + start < high and low < ptr + stop and ptr != pointer:
+                return None
+        others.append(target)
+        pointers.append(pointer)
+    return plan, pointers
 
 
+_run = run  # without a range of its own
 HAS_RANGES = bool(os.environ.get("NVTX_INJECTION64_PATH") or os.environ.get("GPUALGO_NVTX"))
 """Whether calls are annotated for a profiler (NVTX): then each call goes through `run`."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -68,3 +68,43 @@ def test_an_output_that_the_first_call_was_given_is_let_go() -> None:
     del out
     assert gone() is None
     np.testing.assert_array_equal(other, x + 3.25)
+
+
+class Pair(NamedTuple):
+    u: Any
+    v: Any
+
+
+def add_and_multiply(p: Any, q: Any) -> Any:
+    return Pair(p.u + q.u, p.v * q.v)
+
+
+def test_outputs_of_warm_calls_with_tuples() -> None:
+    x = Pair(np.arange(8.0), np.full(8, 1.5, np.float32))
+    want = ga.inclusive_scan(x, None, add_and_multiply)
+    for _ in range(3):
+        out = Pair(np.zeros(8), np.zeros(8, np.float32))
+        assert ga.inclusive_scan(x, None, add_and_multiply, out=out) is out
+        np.testing.assert_array_equal(out, want)
+        same = Pair(x.u.copy(), x.v.copy())
+        ga.inclusive_scan(same, None, add_and_multiply, out=same)
+        np.testing.assert_array_equal(same, want)
+    memory = np.zeros(12)
+    y, outs = Pair(memory[:8], x.v), (memory[:8], memory[7:11].view(np.float32))
+    with pytest.raises(ValueError, match="share memory"):
+        ga.inclusive_scan(x, None, add_and_multiply, out=outs)
+    with pytest.raises(ValueError, match="overlaps"):
+        ga.inclusive_scan(y, None, add_and_multiply, out=(memory[1:9], out.v))
+    with pytest.raises(TypeError, match="must be a tuple"):
+        ga.inclusive_scan(x, None, add_and_multiply, out=out.u)
+
+
+@pytest.mark.parametrize("alignment", ["packed", "aligned"])
+def test_outputs_of_warm_calls_with_structured_arrays(alignment: str) -> None:
+    dtype = np.dtype([("u", "i1"), ("v", "f8")], align=alignment == "aligned")
+    x = np.ones(8, dtype)
+    want = ga.inclusive_scan(x, None, add_and_multiply)
+    misaligned = np.zeros(8 * dtype.itemsize + 1, np.uint8)[1:].view(dtype)
+    for out in (np.zeros(8, dtype), np.zeros(16, dtype)[::2], misaligned, np.zeros(8, dtype), x):
+        assert ga.inclusive_scan(x, None, add_and_multiply, out=out) is out
+        np.testing.assert_array_equal(out, want)

@@ -11,7 +11,7 @@ import numpy as np
 from gpualgo._base import dtypes, records
 from gpualgo._base.strides import order_of
 from gpualgo._lazy.sources import arguments_of, elements_of, parse_input
-from gpualgo._pipeline import checks, inputs, outputs
+from gpualgo._pipeline import checks, outputs
 from gpualgo._pipeline.problem import Array, Call, Problem, Result, problem_of
 from gpualgo._pipeline.run import remember, run, run_remembered
 
@@ -191,5 +191,4 @@ def adjacent_difference(
     problem = problem_of(AdjacentDifference, views, op, None, (axis, form), _WHERE)
     if stream is None and problem.warm is not None:
         remember(problem, views, op, None, axis, (x,))
-    solve = run if problem.form is None else inputs.run_tuples
-    return solve(problem, views, op, None, out, stream)
+    return run(problem, views, op, None, out, stream)

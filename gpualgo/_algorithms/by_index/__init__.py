@@ -9,7 +9,7 @@ from gpualgo._algorithms.by_index.problem import ByIndex
 from gpualgo._algorithms.by_key import problem as calls
 from gpualgo._base.records import Computed
 from gpualgo._lazy.sources import tried
-from gpualgo._pipeline import checks, inputs
+from gpualgo._pipeline import checks
 from gpualgo._pipeline.inputs import Views
 from gpualgo._pipeline.problem import PLAIN, parse, problem_of
 from gpualgo._pipeline.run import run
@@ -93,8 +93,7 @@ def reduce_by_index(
         problem.check_computed(indices, views, stream)
     if problem.is_checked:
         tried(problem, x, joint_op, single_init, stream)
-    solve = run if problem.form is None else inputs.run_tuples
-    return solve(problem, views, joint_op, single_init, out, stream)
+    return run(problem, views, joint_op, single_init, out, stream)
 
 
 def _parse_call(

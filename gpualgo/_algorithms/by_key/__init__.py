@@ -13,7 +13,7 @@ from gpualgo._algorithms.by_key.problem import (
     Reduction,
 )
 from gpualgo._base.errors import Elsewhere
-from gpualgo._pipeline import counted, inputs
+from gpualgo._pipeline import counted
 from gpualgo._pipeline.run import run
 
 if TYPE_CHECKING:
@@ -160,8 +160,7 @@ def inclusive_scan_by_key(
         InclusiveScan, "inclusive_scan_by_key", keys, x, init, op, consecutive, eq, dtype, stream,
         (out,),
     )  # fmt: skip
-    solve = run if problem.form is None else inputs.run_tuples
-    return solve(problem, views, op, init, out, stream)
+    return run(problem, views, op, init, out, stream)
 
 
 def exclusive_scan_by_key(
@@ -204,5 +203,4 @@ def exclusive_scan_by_key(
         ExclusiveScan, "exclusive_scan_by_key", keys, x, init, op, consecutive, eq, dtype, stream,
         (out,),
     )  # fmt: skip
-    solve = run if problem.form is None else inputs.run_tuples
-    return solve(problem, views, op, init, out, stream)
+    return run(problem, views, op, init, out, stream)

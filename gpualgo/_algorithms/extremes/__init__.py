@@ -10,7 +10,7 @@ from gpualgo._arrays.view import View, view_of
 from gpualgo._base.errors import Elsewhere
 from gpualgo._lazy import is_lazy
 from gpualgo._lazy.sources import Source
-from gpualgo._pipeline import checks, inputs
+from gpualgo._pipeline import checks
 from gpualgo._pipeline.problem import Problem, problem_of
 from gpualgo._pipeline.run import remember, run, run_remembered
 
@@ -137,8 +137,8 @@ def minmax(
     except Elsewhere as elsewhere:
         return elsewhere.call("minmax", out, stream, x, axis, keepdims=keepdims)  # type: ignore[no-any-return]
     if out is not None:
-        return inputs.run_tuples(problem, views, op, None, out, stream)  # type: ignore[no-any-return]
-    result = run(problem, views, op, None, None, stream)
+        return run(problem, views, op, None, out, stream)  # type: ignore[no-any-return]
+    result = run(problem, views, op, None, None, stream, True)
     return MinMax(*result) if type(result) is tuple else result
 
 

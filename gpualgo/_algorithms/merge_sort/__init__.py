@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, overload
 
 from gpualgo._algorithms import radix_sort
 from gpualgo._base.errors import Elsewhere
-from gpualgo._pipeline import inputs
 from gpualgo._pipeline.run import run
 
 if TYPE_CHECKING:
@@ -96,8 +95,7 @@ def merge_sort(
     """
     where = "merge_sort"
     problem, views, out = _sort_by(where, keys, values, less, descending, axis, out, stream)
-    solve = run if problem.form is None else inputs.run_tuples
-    return solve(problem, views, less, None, out, stream)
+    return run(problem, views, less, None, out, stream)
 
 
 def _sort_by(where: str, *arguments: Any) -> tuple[Problem, tuple[View, ...], Any]:
@@ -167,8 +165,7 @@ def sort(
         options = {"less": less, "descending": descending, "axis": axis}
         return elsewhere.call("sort", out, stream, keys, values, **options)
     problem, views, out = parsed
-    solve = run if problem.form is None else inputs.run_tuples
-    return solve(problem, views, less, None, out, stream)
+    return run(problem, views, less, None, out, stream)
 
 
 @overload
@@ -239,5 +236,4 @@ def merge(
     from gpualgo._algorithms.merge_sort import problem as calls
 
     problem, views = calls.merge_problem(a, b, a_values, b_values, less, descending, out, stream)
-    solve = run if problem.form is None else inputs.run_tuples
-    return solve(problem, views, less, None, out, stream)
+    return run(problem, views, less, None, out, stream)

@@ -10,7 +10,7 @@ from gpualgo._algorithms.radix_sort.problem import Sort
 from gpualgo._arrays.view import NumPy, View, as_view, view_of
 from gpualgo._base.errors import Elsewhere
 from gpualgo._lazy import is_lazy
-from gpualgo._pipeline import checks, inputs
+from gpualgo._pipeline import checks
 from gpualgo._pipeline.problem import Problem, problem_of
 from gpualgo._pipeline.run import remember, run, run_remembered
 
@@ -160,8 +160,7 @@ def radix_sort(
     problem, views, out = parsed
     if is_usual and problem.warm is not None:
         remember(problem, views, None, None, options, arrays)
-    solve = run if problem.form is None else inputs.run_tuples
-    return solve(problem, views, None, None, out, stream)
+    return run(problem, views, None, None, out, stream)
 
 
 def sort_spec(

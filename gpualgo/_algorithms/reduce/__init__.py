@@ -10,7 +10,7 @@ import numpy as np
 from gpualgo._algorithms.reduce.problem import Reduction
 from gpualgo._base.errors import Elsewhere
 from gpualgo._lazy.sources import parse_input, tried
-from gpualgo._pipeline import checks, inputs
+from gpualgo._pipeline import checks
 from gpualgo._pipeline.problem import PLAIN, problem_of
 from gpualgo._pipeline.run import remember, run, run_remembered
 
@@ -155,5 +155,4 @@ def reduce(
         remember(problem, views, op, init, axis, (x,))
     if problem.is_checked:
         tried(problem, x, op, init, stream)
-    solve = run if problem.form is None else inputs.run_tuples
-    return solve(problem, views, op, init, out, stream)
+    return run(problem, views, op, init, out, stream)

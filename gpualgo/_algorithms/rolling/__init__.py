@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
 from gpualgo._algorithms.rolling.problem import Rolling
 from gpualgo._lazy.sources import parse_input, tried
-from gpualgo._pipeline import checks, inputs
+from gpualgo._pipeline import checks
 from gpualgo._pipeline.problem import problem_of
 from gpualgo._pipeline.run import run
 
@@ -114,5 +114,4 @@ def rolling(
     problem = problem_of(Rolling, views, op, None, params, _WHERE)
     if problem.is_checked:
         tried(problem, x, op, None, stream)
-    solve = run if problem.form is None else inputs.run_tuples
-    return solve(problem, views, op, None, out, stream)
+    return run(problem, views, op, None, out, stream)

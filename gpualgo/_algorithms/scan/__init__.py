@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, overload
 from gpualgo._algorithms.scan.problem import EXCLUSIVE, INCLUSIVE, ExclusiveScan, Scan
 from gpualgo._base.errors import Elsewhere
 from gpualgo._lazy.sources import may_be_array, parse_input, tried
-from gpualgo._pipeline import checks, inputs
+from gpualgo._pipeline import checks
 from gpualgo._pipeline.problem import PLAIN, problem_of
 from gpualgo._pipeline.run import remember, run, run_remembered
 
@@ -144,8 +144,7 @@ def _scan(
         remember(problem, views, op, init, axis, (x,))
     if problem.is_checked:
         tried(problem, x, op, init, stream)
-    solve = run if problem.form is None else inputs.run_tuples
-    return solve(problem, views, op, init, out, stream)
+    return run(problem, views, op, init, out, stream)
 
 
 def _parse_init(

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from gpualgo._algorithms.merge_sort.problem import descending_of
 from gpualgo._algorithms.segmented_sort.problem import SegmentedSort, arguments_of
 from gpualgo._lazy import is_lazy
-from gpualgo._pipeline import inputs
 from gpualgo._pipeline.problem import problem_of
 from gpualgo._pipeline.run import run
 
@@ -85,5 +84,4 @@ def segmented_sort(
     problem = problem_of(SegmentedSort, views, None, None, params, _WHERE, 0)
     assert isinstance(problem, SegmentedSort)
     problem.for_data(views, stream)
-    solve = run if problem.form is None else inputs.run_tuples
-    return solve(problem, views, None, None, out, stream)
+    return run(problem, views, None, None, out, stream)

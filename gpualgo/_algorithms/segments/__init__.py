@@ -13,7 +13,7 @@ from gpualgo._algorithms.segments.problem import (
     SegmentedScan,
 )
 from gpualgo._lazy.sources import parse_input, tried
-from gpualgo._pipeline import checks, inputs
+from gpualgo._pipeline import checks
 from gpualgo._pipeline.problem import PLAIN, parse, problem_of
 from gpualgo._pipeline.run import run
 
@@ -270,5 +270,4 @@ def _solve(
     of_segments.check_values(offsets_view, problem.num_items, where, stream)
     if problem.is_checked:
         tried(problem, x, op, init, stream)
-    solve = run if problem.form is None else inputs.run_tuples
-    return solve(problem, views, op, init, out, stream)
+    return run(problem, views, op, init, out, stream)

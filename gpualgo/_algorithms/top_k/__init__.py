@@ -14,7 +14,7 @@ from gpualgo._arrays.view import View, view_of
 from gpualgo._base.errors import Elsewhere, shown
 from gpualgo._base.strides import order_of
 from gpualgo._lazy import is_lazy
-from gpualgo._pipeline import checks, inputs
+from gpualgo._pipeline import checks
 from gpualgo._pipeline.problem import Call, Problem, Result, problem_of
 from gpualgo._pipeline.run import run
 
@@ -168,8 +168,8 @@ def top_k(
     params = (k, axis, _DESCENDING[mode], _FORM)
     problem = problem_of(FirstElements, (view,), None, None, params, "top_k", 0)
     if out is not None:
-        return inputs.run_tuples(problem, (view,), None, None, out, stream)  # type: ignore[no-any-return]
-    result = run(problem, (view,), None, None, None, stream)
+        return run(problem, (view,), None, None, out, stream)  # type: ignore[no-any-return]
+    result = run(problem, (view,), None, None, None, stream, True)
     return TopK(*result) if type(result) is tuple else result
 
 

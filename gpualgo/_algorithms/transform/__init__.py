@@ -168,8 +168,6 @@ def transform(op: Any, *arrays: Any, dtype: Any = None, out: Any = None, stream:
     problem = problem_of(Transformation, views, op, None, params, _WHERE, len(forms))
     if is_usual and problem.warm is not None:
         remember(problem, views, op, None, out_dtype, arrays)
-    if problem.form is not None:
-        return inputs.run_tuples(problem, views, op, None, out, stream)
     return run(problem, views, op, None, out, stream)
 
 
