@@ -29,10 +29,12 @@ from gpualgo._base import loaded
 # Digests are of file contents, as file times do not identify an installation.
 
 PACKAGE = Path(__file__).resolve().parent.parent
+# numba compiles bytecode, which depends on the Python version.
+PYTHON = f"{sys.implementation.cache_tag} {np.__version__}"
 
 
 def digest_of_sources(*sources: tuple[Path, Iterable[Path | str]]) -> str | None:
-    """Return the hash of files, their paths in a folder, and Python's and NumPy's versions.
+    """Return the hash of files and their paths in a folder.
 
     None if a file changed after the package was loaded: this process may run the old code.
     """
@@ -45,8 +47,6 @@ def digest_of_sources(*sources: tuple[Path, Iterable[Path | str]]) -> str | None
                 digest.update(name.encode() + b"\0" + file.read())
                 if loaded.is_newer(os.fstat(file.fileno())):
                     return None
-    # numba compiles bytecode, which depends on the Python version.
-    digest.update(f"{sys.implementation.cache_tag} {np.__version__}".encode())
     return digest.hexdigest()
 
 

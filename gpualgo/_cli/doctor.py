@@ -236,6 +236,7 @@ def checks() -> Iterator[Check]:
             yield _backend_check(f"cuda:{gpu.index}")
     yield _default_device_check()
     yield _cache_check()
+    yield _wheel_check()
 
 
 def _is_wanted(packages: dict[str, Library | None]) -> bool:
@@ -377,6 +378,15 @@ def _cache_check() -> Check:
         detail = f"{detail}, {state['damaged']} damaged"
         return Check("cache", "warn", detail, "gpualgo cache clear", data=data)
     return Check("cache", "ok", detail, data=data)
+
+
+def _wheel_check() -> Check:
+    from gpualgo._cpu import kernels
+
+    if count := len(kernels.shells_of_wheel()):
+        return Check("compiled kernels", "ok", f"{count} kernels of the CPU came with the wheel")
+    why = "was built for other versions" if kernels.WHEEL_FILE.exists() else "holds none"
+    return Check("compiled kernels", "off", f"numba compiles all: this installation {why}")
 
 
 def _print(results: list[Check], verbose: bool) -> None:

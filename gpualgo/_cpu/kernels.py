@@ -10,16 +10,18 @@ import os
 import platform
 import struct
 import sys
+import zlib
 from collections.abc import Callable, Hashable, Sequence
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from gpualgo._base import disk_cache as disk
 from gpualgo._base import dtypes, loaded, log, records
-from gpualgo._base.disk_cache import PACKAGE, digest_of_sources, files_of, versions_of
+from gpualgo._base.disk_cache import PACKAGE, PYTHON, digest_of_sources, files_of, versions_of
 from gpualgo._base.imports import loading
 from gpualgo._base.memo import Memo, paused
 from gpualgo._base.records import Argument, Separate
@@ -44,7 +46,17 @@ _unchanged: set[str] = set()  # modules that were loaded from the sources that w
 
 @cache
 def provenance() -> str | None:
-    """Return a text of all that cached code depends on: sources, versions, settings, CPU.
+    """Return a text of all that cached code depends on; None if nothing can be cached.
+
+    numba compiles Python's bytecode, LLVM compiles for this CPU.
+    """
+    shells = origin_of_shells()
+    return None if shells is None else repr((shells, PYTHON, cpu()))
+
+
+@cache
+def origin_of_shells() -> str | None:
+    """Return a text of what shells depend on: sources, versions, settings and platform.
 
     None if the sources are not files or differ from those that this process has loaded.
     """
@@ -58,7 +70,7 @@ def provenance() -> str | None:
     _unchanged.update(before)
     settings = sorted((k, v) for k, v in os.environ.items() if k.startswith("NUMBA_"))
     toolchain = (digest, versions_of("numba", "llvmlite"), settings)
-    return repr((toolchain, cpu(), sys.platform, platform.machine(), sys.maxsize))
+    return repr((toolchain, sys.platform, platform.machine(), sys.maxsize))
 
 
 def source_files() -> list[str]:
@@ -287,27 +299,60 @@ def _compile(
         from gpualgo._cpu import compiler
 
     if applied is None:
-        return compiler.machine_code(compiler.compile_shell(write()), None)
+        return compiler.machine_code(_shell(key, write, ()), None)
     operator = compile_operator(*applied)  # may raise an error
-    args, result = applied.arguments, operator.result_dtype
-    shell = _shells.made((key, args, result), lambda: _shell(key, write, args, result))
+    slots = (*applied.arguments, operator.result_dtype)
+    shell = _shells.made((key, slots), lambda: _shell(key, write, slots))
     return compiler.machine_code(shell, operator.bitcode)
 
 
-def _shell(
-    key: tuple[Hashable, ...], write: KernelSource, arg_dtypes: tuple[Argument, ...],
-    result_dtype: np.dtype[Any],
-) -> bytes:  # fmt: skip
-    """Return the bitcode of a kernel without its operator, from disk if possible."""
+def _shell(key: tuple[Hashable, ...], write: KernelSource, slots: tuple[Any, ...]) -> bytes:
+    """Return the bitcode of a kernel without its operator, from the wheel or disk if possible.
+
+    `slots`: the dtypes of the operator's arguments and result; empty if there is no operator.
+    """
     from gpualgo._cpu import compiler
 
-    parts = "shell", stable_key(key), stable_key((*arg_dtypes, result_dtype))
-    entry = read_entry(*parts)
+    parts = "shell", stable_key(key), stable_key(slots)
+    if (shell := shells_of_wheel().get(repr(parts).encode())) is not None:
+        return zlib.decompress(shell)
+    entry = read_entry(*parts) if slots else None  # the others have their machine code on disk
     if entry is not None and len(entry) == 1:
         return entry[0]
-    shell = compiler.compile_shell(write(compiler.operator_call(arg_dtypes, result_dtype)))
-    write_entry((shell,), *parts)
+    operator = (compiler.operator_call(slots[:-1], slots[-1]),) if slots else ()
+    shell = compiler.compile_shell(write(*operator))
+    if slots:
+        write_entry((shell,), *parts)
+    if collected is not None and key[0] != "_cpu.packing":  # those depend on the CPU
+        collected[repr(parts).encode()] = zlib.compress(shell, 9)
     return shell
+
+
+# --- Shells of the wheel: bitcode that was compiled when the wheel was built. From it LLVM alone
+# makes machine code, in a fifth of the time that numba and LLVM take.
+
+WHEEL_FILE = PACKAGE / "_cpu" / "shells.bin"
+collected: dict[bytes, bytes] | None = None  # the shells that this process compiles, if wanted
+
+
+@cache
+def shells_of_wheel() -> dict[bytes, bytes]:
+    """Return compressed shells by their keys; none if the wheel was built from other sources or
+    for other versions of the compilers.
+    """
+    origin = origin_of_shells()
+    try:
+        content = b"" if origin is None else WHEEL_FILE.read_bytes()
+    except OSError:  # this is no wheel
+        return {}
+    fields = disk.decode(f"shells {origin}", content) or ()
+    return dict(zip(fields[::2], fields[1::2], strict=True))
+
+
+def write_shells(path: Path, shells: dict[bytes, bytes]) -> None:
+    """Write shells to a file, which a wheel holds as `WHEEL_FILE`."""
+    fields = tuple(field for item in sorted(shells.items()) for field in item)
+    path.write_bytes(disk.encode(f"shells {origin_of_shells()}", fields))
 
 
 def stable_key(value: Hashable) -> str:

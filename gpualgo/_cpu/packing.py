@@ -21,8 +21,9 @@ from gpualgo._cpu.plan import CONVERT, CONVERTED, DIRECT, PACK, PACKED, SIZE
 
 
 def inline(function: Callable[..., Any]) -> Any:
-    """Compile a function together with the kernels that call it."""
-    return numba.njit(error_model="numpy")(function)
+    """Compile a function together with the kernels that call it; Python cannot call it."""
+    wrappers = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    return numba.njit(error_model="numpy", **wrappers)(function)
 
 
 def instruction(result: Any, *args: Any) -> Callable[[Callable[..., Any]], Any]:

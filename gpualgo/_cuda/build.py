@@ -20,7 +20,7 @@ import numpy as np
 
 from gpualgo._base import disk_cache as disk
 from gpualgo._base import loaded, log, records
-from gpualgo._base.disk_cache import PACKAGE, digest_of_sources, files_of, versions_of
+from gpualgo._base.disk_cache import PACKAGE, PYTHON, digest_of_sources, files_of, versions_of
 from gpualgo._base.errors import CompileError
 from gpualgo._base.memo import Memo
 from gpualgo._base.records import Argument, Computed
@@ -149,7 +149,7 @@ def provenance() -> str | None:
         return None
     _unchanged.update(before)
     settings = sorted((k, v) for k, v in os.environ.items() if k.startswith("NUMBA_"))
-    return repr((digest, versions_of("numba", "llvmlite"), settings))
+    return repr((digest, PYTHON, versions_of("numba", "llvmlite"), settings))
 
 
 def source_files() -> tuple[list[str], list[str]]:

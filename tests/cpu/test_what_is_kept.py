@@ -69,7 +69,7 @@ def _loaded_from(path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_process_with_changed_sources_reads_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loaded, "AT", 0)
-    assert kernels.provenance.__wrapped__() is None
+    assert kernels.origin_of_shells.__wrapped__() is None
 
 
 @pytest.mark.parametrize("error", [NotADirectoryError, FileNotFoundError])
@@ -82,7 +82,8 @@ def test_without_sources_as_files_nothing_is_kept(
         raise error("gpualgo.zip/gpualgo/_algorithms")
 
     monkeypatch.setattr(kernels, "source_files", fails)
-    monkeypatch.setattr(kernels, "provenance", kernels.provenance.__wrapped__)
+    for name in ("origin_of_shells", "provenance"):
+        monkeypatch.setattr(kernels, name, getattr(kernels, name).__wrapped__)
     assert kernels.read_entry("one") is None
     kernels.write_entry((b"content",), "one")
     assert not list(folder.iterdir())
