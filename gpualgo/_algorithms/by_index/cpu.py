@@ -32,7 +32,7 @@ def _(problem: ByIndex, arrays: Sequence[Array], results: Sequence[Array], op: O
     elements_of = cpu.gapless(problem.source, kinds, broadcast, op)
     num_items, item_bytes = prod(shape), acc.itemsize
     is_unchecked = isinstance(problem.source, records.Computed) and num_items > 0
-    shares = max(1, min(at.MOST_SHARES, num_items // max(at.SHARE, 4 * size)))
+    shares = max(1, min(at.MOST_SHARES, num_items // max(at.SHARE, 8 * size)))
     share_items = -(-num_items // shares)
     steps = [("fold", num_items, share_items, num_items), ("join", size, at.JOINED, shares * size)]
     if has_init and shares <= at.DIRECT_SHARES:
