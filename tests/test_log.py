@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import sys
 from collections.abc import Iterator
@@ -124,6 +125,51 @@ def test_what_fails_is_not_told_as_made(told: pytest.LogCaptureFixture) -> None:
     with pytest.raises(ZeroDivisionError), log.timed_block("compiled %s", "nothing"):
         raise ZeroDivisionError
     assert told.messages == []
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_terminal_is_told_once_that_compiling_takes_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    terminal, seconds = Terminal(), iter([0.0, 0.5, 1.5, 1.75, 10.0, 10.5, 20.0, 30.0])
+    monkeypatch.delenv("GPUALGO_LOG", raising=False)
+    monkeypatch.setattr(log, "_time", log._CompileTime())
+    monkeypatch.setattr(log, "perf_counter", lambda: next(seconds))
+    monkeypatch.setattr(sys, "stderr", terminal)
+    with log.timed_block("compiled kernel %s", "one"), log.timed_block("compiled operator"):
+        pass
+    assert not terminal.getvalue(), "1.75 s, of which the operator took one"
+    with log.timed_block("compiled kernel %s", "two"):
+        pass
+    assert terminal.getvalue().startswith(
+        "gpualgo: compiled kernel two; first calls have compiled for 2.2 s. `gpualgo warmup`"
+    )
+    with log.timed_block("compiled kernel %s", "three"):
+        pass
+    assert terminal.getvalue().count("gpualgo:") == 1
+
+
+@pytest.mark.parametrize("change", ["no terminal", "no stderr", "a level", "gpualgo's own command"])
+def test_who_is_not_told_that_compiling_takes_long(
+    change: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    terminal = io.StringIO() if change == "no terminal" else Terminal()
+    monkeypatch.delenv("GPUALGO_LOG", raising=False)
+    if change == "a level":
+        monkeypatch.setenv("GPUALGO_LOG", "error")
+    monkeypatch.setattr(log, "_time", log._CompileTime())
+    if change == "gpualgo's own command":
+        log.tell_no_times()
+    monkeypatch.setattr(sys, "stderr", None if change == "no stderr" else terminal)
+    seconds = iter([0.0, 9.0])
+    monkeypatch.setattr(log, "perf_counter", lambda: next(seconds))
+    with log.timed_block("compiled kernel"):
+        pass
+    assert not terminal.getvalue()
 
 
 def test_without_a_profiler_functions_are_what_they_were() -> None:

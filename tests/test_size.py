@@ -14,12 +14,12 @@ from support import REPOSITORY
 # Lines of Python below each folder of gpualgo/ and in bench/, and of CUDA below cuda_src/.
 LINES = {
     "bench": 2_997,
-    "gpualgo": 63_611,
+    "gpualgo": 63_660,
     "gpualgo/_algorithms": 22_272,
     "gpualgo/_api": 2_307,
     "gpualgo/_arrays": 1_787,
-    "gpualgo/_base": 2_265,
-    "gpualgo/_cli": 1_139,
+    "gpualgo/_base": 2_311,
+    "gpualgo/_cli": 1_142,
     "gpualgo/_cpu": 3_070,
     "gpualgo/_cuda": 2_218,
     "gpualgo/_distributed": 259,

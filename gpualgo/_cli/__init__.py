@@ -10,6 +10,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from gpualgo._base import log
+
 # --- ``gpualgo completion``: prints a shell script that completes the commands.
 #
 # The script contains all words, so completing does not start Python.
@@ -139,6 +141,7 @@ def _fish(levels: list[Level]) -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line (without the program's name) and return its exit code."""
+    log.tell_no_times()
     if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
         sys.stdout.reconfigure(errors="backslashreplace")  # paths may hold any character
     try:
