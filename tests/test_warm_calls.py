@@ -45,7 +45,10 @@ PLAIN = [case for case in CASES if _is_plain(case)]
 PLANS = [case for case in PLAIN if not case.puts_together]
 # Others take temporary storage of a pool.
 WITHOUT_STORAGE = [
-    case for case in PLAIN if case.options.get("axis") != 0 and "init" not in case.last_are
+    case
+    for case in PLAIN
+    if case.options.get("axis") != 0 and "init" not in case.last_are
+    if case.about != "in any order"
 ]
 
 
