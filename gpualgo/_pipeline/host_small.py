@@ -153,8 +153,7 @@ class Small(Warm):
     ) -> None:
         """Run the problem on pageable arrays; the device's context must be current."""
         device = gpu.get(self._device)
-        trays_used = device.large_trays if self._strategy is SEPARATE_COPIES else device.trays
-        tray = trays_used.take() if self.num_bytes <= pinned.LARGE_BYTES else None
+        tray = None if self._strategy is SEPARATE_COPIES else device.trays.take()
         if tray is None:
             memory = device.allocate(self.num_bytes, 0)
             try:
@@ -163,14 +162,11 @@ class Small(Warm):
                 device.free(memory, 0)
             return
         try:
-            if self._strategy is SEPARATE_COPIES:
-                self._by_copies(tray.device, arrays, results, start, words)
-            else:
-                self._on_tray(tray, arrays, results, start, words)
+            self._on_tray(tray, arrays, results, start, words)
         except BaseException:
-            trays_used.give_back_in_doubt(tray)
+            device.trays.give_back_in_doubt(tray)
             raise
-        trays_used.give_back(tray)
+        device.trays.give_back(tray)
 
     def _on_tray(
         self, tray: pinned.SmallBuffer, arrays: Sequence[Array], results: Sequence[Array],

@@ -103,7 +103,8 @@ class Keys:
         x = x.astype(self.dtype, copy=False)
         if not self.descending:
             return x
-        return np.negative(x) if self.are_floats else np.invert(x)
+        result: Array = np.negative(x) if self.are_floats else np.invert(x)
+        return result
 
     def up_to(self, keys: Array, bound: Any) -> Array:
         result: Array = np.ones(keys.shape, np.bool_) if bound != bound else keys <= bound
