@@ -60,7 +60,7 @@ def run(
         if not device.is_pageable(address(operand), operand.nbytes):
             return False
     small = problem.small
-    if small is not None and problem.has_dynamic_length and not small.is_for(results):
+    if small is not None and small.shapes != [result.shape for result in results]:
         small = None  # cached for outputs of another length
     if small is None:
         no_views: list[View | None] = [None] * len(operands)
@@ -100,7 +100,7 @@ class Small(Warm):
         ]
         self._plan = planners.cuda_plan(problem, views[: self._count], op, views[self._count :])
         self._device = problem.device
-        self._shapes = [result.shape for result in results]
+        self.shapes = [result.shape for result in results]
         is_usual = not (self._is_counted or problem.reads_data or problem.arrays)
         self.is_warm = is_usual and all(strides is None for *_, strides in self._new)
         if end > pinned.TRAY_BYTES:
@@ -143,10 +143,6 @@ class Small(Warm):
             leave(previous_context)
         log_staged(problem, self._strategy, arrays, results)
         return self._result_of(results) if out is None else out
-
-    def is_for(self, results: Sequence[Array]) -> bool:
-        """Return whether results have the shapes that this plan was built for."""
-        return [result.shape for result in results] == self._shapes
 
     def solve(
         self, arrays: Sequence[Array], results: Sequence[Array], start: Start, words: bytes

@@ -319,13 +319,6 @@ def _routine(layout: Layout, acc: Dtype, size: int, work: int) -> Routine:
     return compiled("reduce", size, tile, work)
 
 
-def element_code(op: Operator, layout: Layout, acc: Dtype) -> Any:
-    """Return the code that computes the elements, or None if they are read from memory."""
-    if not isinstance(layout.dtype, records.Computed):
-        return None
-    return compute_code(op.source, layout.dtype, acc, _capacity(layout, acc))
-
-
 def num_parts(layout: Layout, acc: Dtype) -> int:
     return -(-layout.length // (rk.ROWS if layout.column else rk.tile_of(acc)))
 
@@ -474,7 +467,9 @@ def _plan_of(
 def _launches(layout: Layout, op: Operator, acc: Dtype) -> _Passes:
     """Return the passes with their numbers of partials (0 for the last)."""
     passes: _Passes = []
-    code = element_code(op, layout, acc)
+    code = None  # computes the elements
+    if isinstance(layout.dtype, records.Computed):
+        code = compute_code(op.source, layout.dtype, acc, _capacity(layout, acc))
     while (parts := num_parts(layout, acc)) > 1:
         after = partials_layout(layout, parts, acc)
         launch = _launch(kernel(op, acc, layout), pass_of(layout, after, acc), code)

@@ -140,4 +140,4 @@ def solve(
     problem = problem_of(
         Runs, views, op, None, RunsParams(form, gives_lengths), where, num_arguments
     )
-    return counted.solve(problem, views, op, out, out_count, stream)
+    return counted.solve(problem, views, op, None, out, stream, out_count)

@@ -12,7 +12,6 @@ from gpualgo._arrays.view import View
 from gpualgo._base import records
 from gpualgo._cpu.plan import LEAF
 from gpualgo._lazy.sources import Source, arguments_of, elements_of
-from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import checks, outputs
 from gpualgo._pipeline.problem import Call, Problem, Result
 
@@ -104,7 +103,10 @@ class Selection(Selecting):
             if self.is_marked:
                 self._set_form_of_pairs(of_x)
             else:
-                self._check_predicate(op)
+                element = records.register_dtype(self.source)
+                returned = outputs.dtype_of(op, (element,), None, self.device, self.where)
+                what = f"{self.where}: predicate returns"
+                check_bool(returned, records.shown(element), what, "a: a != 0")
         size = math.prod(self.shape)
         is_upper_bound = not self.keeps_rest
         outs = tuple(Result((size,), leaf, is_upper_bound=is_upper_bound) for leaf in self.written)
@@ -144,12 +146,6 @@ class Selection(Selecting):
         assert pair.names is not None
         names = [name.partition(".")[2] for name in pair.names[:-1]]
         self.form = form_of(names, source.forms) if len(fields) > 1 or names[0] else None
-
-    def _check_predicate(self, op: Operator) -> None:
-        element = records.register_dtype(self.source)
-        returned = outputs.dtype_of(op, (element,), None, self.device, self.where)
-        what = f"{self.where}: predicate returns"
-        check_bool(returned, records.shown(element), what, "a: a != 0")
 
 
 def check_bool(returned: np.dtype[Any], of_what: str, begin: str, example: str) -> None:
