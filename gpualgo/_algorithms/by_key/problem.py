@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gpualgo._algorithms import materialized
 from gpualgo._algorithms.radix_sort.problem import key_dtype_of
 from gpualgo._algorithms.select.problem import CHUNK as CHUNK
 from gpualgo._algorithms.select.problem import PIECE as PIECE
@@ -110,9 +111,7 @@ def input_of(
     if is_lazy(keys) or is_lazy(x):
         if eq is None and not in_any_order:
             return _computed(keys, x, op, where)
-        from gpualgo._lazy.construction import made
-
-        keys, x = (made(a, False, f"{where}: {n}", stream) for a, n in ((keys, "keys"), (x, "x")))
+        keys, x = materialized({"keys": keys, "x": x}, (), where, stream)
     try:
         views, (form, x_form) = arguments_of(keys, x, where)
     except inputs.NumberOnGPU:
@@ -294,15 +293,8 @@ class ByKey(Problem):
             for i, leaf in enumerate(records.field_dtypes(self.acc))
         )
 
-    def parse_arrays(
-        self, arguments: Sequence[Any], where: str
-    ) -> tuple[tuple[View, ...], tuple[Form | None, ...]] | None:
-        if len(arguments) != 2:
-            return None
-        try:
-            return arguments_of(arguments[0], arguments[1], self.where)
-        except ValueError:  # shapes differ from the prepared ones, which the caller reports
-            return None
+    def parse_arrays(self, arguments: tuple[Any, ...]) -> tuple[tuple[View, ...], Forms] | None:
+        return arguments_of(*arguments, self.where) if len(arguments) == 2 else None
 
 
 class InclusiveScan(ByKey):
