@@ -17,11 +17,10 @@ from gpualgo._algorithms.select.problem import check_bool
 from gpualgo._arrays.forms import Form, form_of
 from gpualgo._arrays.view import View
 from gpualgo._base import records
-from gpualgo._base.errors import CompileError
 from gpualgo._lazy import is_lazy
 from gpualgo._lazy.sources import Source, computed, tried
 from gpualgo._operators.operator import Operator, as_operator
-from gpualgo._pipeline import checks, inputs, outputs
+from gpualgo._pipeline import checks, inputs
 from gpualgo._pipeline.problem import Call, Problem, Result, problem_of
 
 # --- Argument tables of the kernels by key on the CPU, and sizes.
@@ -223,7 +222,7 @@ class ByKey(Problem):
         self.has_init = init is not None
         self.has_eq = params.has_eq
         if self.has_eq:
-            self._check_equality(op)
+            check_bool(self, op.source, self.key, "eq", 2)
         self.in_any_order = self.copies_page_locked = params.in_any_order
         if self.in_any_order:  # in place, each pass of the sort would cross the bus
             for view, name in zip(views[:count], self.inputs, strict=False):
@@ -272,17 +271,6 @@ class ByKey(Problem):
     def row_of(cls, views: Sequence[View], params: tuple[Any, ...]) -> tuple[str, Sequence[View]]:
         in_any_order = params[6]
         return ("order", views[: params[2]]) if in_any_order else ("one pass", views[:1])
-
-    def _check_equality(self, op: Operator) -> None:
-        """Raise TypeError unless eq returns a bool, CompileError if it does not compile."""
-        args = self.key, self.key
-        try:
-            returned = outputs.dtype_of(op.source, args, None, self.device, self.where)
-        except CompileError as error:
-            checks.name(error, op.source, self.where, "eq")
-            raise
-        two = f"two {records.shown(self.key)}"
-        check_bool(returned, two, f"{self.where}: eq returns", "a, b: a == b")
 
     def _set_results(self, num_views: int, is_computed: bool) -> None:
         """Set the results: of a scan, one for each element."""
