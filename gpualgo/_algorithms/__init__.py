@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from types import FunctionType
 from typing import Any
+
+from gpualgo._lazy import is_lazy
 
 # In the registry: `prepare`, `temp_storage_bytes` and graphs take it, and tests/contract tests it.
 ALGORITHMS: tuple[Callable[..., Any], ...]
@@ -45,6 +47,22 @@ def __getattr__(name: str) -> Any:
     )
     globals()[name] = found
     return found
+
+
+def materialized(
+    arguments: dict[str, Any], beside: Sequence[Any], where: str, stream: Any, is_flat: bool = False
+) -> list[Any]:
+    """Return arguments, given by name, with lazy ones computed; `beside`: other arrays of the call.
+
+    Lazy arrays that read no array are placed on the device of all others.
+    """
+    if not any(map(is_lazy, arguments.values())):
+        return [*arguments.values()]
+    from gpualgo._lazy.combining import place_lazy
+    from gpualgo._lazy.construction import made
+
+    placed = zip(arguments, place_lazy([*arguments.values()], beside, where), strict=True)
+    return [made(x, is_flat, f"{where}: {name}", stream) for name, x in placed]
 
 
 # --- How public functions are shown.

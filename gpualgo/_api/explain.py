@@ -179,11 +179,6 @@ def _count(number: int, what: str) -> str:
 # --- The steps of a call for `explain`, without running it: of a GPU plan, or on the CPU.
 
 
-def written_by(problem: Problem) -> int:
-    """Return the bytes of the results, at most."""
-    return sum(math.prod(result.shape) * result.dtype.itemsize for result in problem.results)
-
-
 def _bytes_of(view: View) -> int:
     if records.is_position(view.dtype):
         return 0
@@ -414,10 +409,11 @@ def explain(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanat
         storage = launches = None
     else:
         steps = on_cpu(request)
+    written = sum(math.prod(each.shape) * each.dtype.itemsize for each in problem.results)
     bandwidth = None if problem.device == CPU else gpu.get(problem.device).memory_bandwidth
     return Explanation(
         problem.where, default_device.name_of(problem.device), _why(request), storage, launches,
-        steps, sum(map(_bytes_of, request.views)), written_by(problem), bandwidth,
+        steps, sum(map(_bytes_of, request.views)), written, bandwidth,
     )  # fmt: skip
 
 

@@ -251,7 +251,9 @@ class Plan:
             problem = problem.for_data(views, stream)
         solve: Callable[..., Any] = run
         if problem.has_dynamic_length:
-            solve = partial(_solve_counted, out_count=out_count)
+            from gpualgo._pipeline import counted
+
+            solve = partial(counted.solve, out_count=out_count)
         elif out_count is not None:
             raise TypeError(f"{problem.where}: out_count is given, and results have known lengths")
         if temp_storage is not None:
@@ -391,14 +393,6 @@ def prepare(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Plan:
         if kwargs.get(name) is not None:
             raise TypeError(f"prepare: {name} is an argument of the plan's calls; pass it to them")
     return Plan(request, request_factory(function, args, kwargs, request.problem))
-
-
-def _solve_counted(
-    problem: Problem, views: Any, op: Any, init: Any, out: Any, stream: Any, out_count: Any
-) -> Any:
-    from gpualgo._pipeline import counted
-
-    return counted.solve(problem, views, op, out, out_count, stream, init)
 
 
 # --- The calls that `gpualgo warmup` makes: common operators, and a caller's operators.

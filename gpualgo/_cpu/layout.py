@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo._base import records
+from gpualgo._base import records, strides
 from gpualgo._cpu.kernels import get_entry, named
 from gpualgo._cpu.memory import address as address
 
@@ -19,19 +19,9 @@ _WORTH_BYTES = 1 << 17  # of an array; below, a function for its step saves only
 
 
 def merge(dims: Dims) -> list[tuple[int, ...]]:
-    """Drop dimensions of length 1 and merge neighbours that are contiguous in every array."""
-    merged: list[tuple[int, ...]] = []
-    for dim in dims:
-        if dim[0] == 1:
-            continue
-        length, *strides = dim
-        if merged and all(
-            outer == inner * length for outer, inner in zip(merged[-1][1:], strides, strict=True)
-        ):
-            merged[-1] = (merged[-1][0] * length, *strides)
-        else:
-            merged.append(dim)
-    return merged
+    """Return what `strides.merge` does, for dimensions of this form."""
+    merged = strides.merge([(length, tuple(steps)) for length, *steps in dims])
+    return [(length, *steps) for length, steps in merged]
 
 
 def is_dense(dims: Dims, which: int, itemsize: int) -> bool:

@@ -272,10 +272,8 @@ class Device:
         self.storage = storage = Storage(context, self.pool)
         self.lanes = Lender(context, lambda: CopyLane(self._new_stream), pinned.MOST_LANES)
         self.stages = Lender(context, lambda: PinnedRing(context), pinned.MOST_STAGES)
-        small = partial(SmallBuffer, pinned.TRAY_BYTES, pinned.TRAY_BYTES)
+        small = partial(SmallBuffer, pinned.TRAY_BYTES)
         self.trays = Lender(context, small, pinned.MOST_TRAYS)
-        large = partial(SmallBuffer, 0, pinned.LARGE_BYTES)
-        self.large_trays = Lender(context, large, pinned.MOST_LARGE)
         # Bound once, as every warm call uses them.
         self.current, self.outside_capture = context.current, context.outside_capture
         self.stream_id = context.stream_id

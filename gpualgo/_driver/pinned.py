@@ -106,12 +106,10 @@ class Lender(Generic[Thing]):
 # --- Trays: reusable buffers for calls on small host arrays, page-locked memory plus device
 # memory.
 #
-# Trays for larger calls have device memory only. If none is left, a call allocates its own memory.
+# If none is left, a call allocates its own memory.
 
 TRAY_BYTES = 1 << 20  # all arrays of a call, in host and device memory each
 MOST_TRAYS = 8  # per device
-LARGE_BYTES = 16 << 20  # of a larger tray, device memory only
-MOST_LARGE = 2
 
 
 class SmallBuffer:
@@ -119,18 +117,14 @@ class SmallBuffer:
 
     __slots__ = ("device", "host")
 
-    def __init__(self, host_bytes: int, device_bytes: int) -> None:
+    def __init__(self, num_bytes: int) -> None:
         api = driver.api()
-        self.host = 0
-        if host_bytes:
-            # 3: CU_MEMHOSTALLOC_PORTABLE and DEVICEMAP: every context, mapped for kernels.
-            self.host = int(check(api.cuMemHostAlloc(host_bytes, 3), "allocating pinned memory"))
+        # 3: CU_MEMHOSTALLOC_PORTABLE and DEVICEMAP: every context, mapped for kernels.
+        self.host = int(check(api.cuMemHostAlloc(num_bytes, 3), "allocating pinned memory"))
         try:
-            text = f"allocating {device_bytes} bytes"
-            self.device = int(check(api.cuMemAlloc(device_bytes), text))
+            self.device = int(check(api.cuMemAlloc(num_bytes), f"allocating {num_bytes} bytes"))
         except BaseException:
-            if self.host:
-                api.cuMemFreeHost(self.host)
+            api.cuMemFreeHost(self.host)
             raise
 
     def settle(self) -> None:

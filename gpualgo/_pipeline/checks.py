@@ -93,7 +93,9 @@ def accumulator(view: View, init: Any, dtype: Any, where: str) -> np.dtype[Any]:
     elif init is None or type(init) in _WEAK_RANK:
         acc = view.dtype
     else:
-        acc = init_value_dtype(init, where)
+        if not isinstance(init, (np.generic, np.ndarray)):
+            init_value(init, np.dtype(np.float64), where)  # raises
+        acc = dtypes.check(init.dtype, f"{where}: init")
     if not dtypes.can_cast(view.dtype, acc):
         raise TypeError(
             f"{where}: x of dtype {view.dtype} does not fit the accumulator {acc}; "
@@ -105,13 +107,6 @@ def accumulator(view: View, init: Any, dtype: Any, where: str) -> np.dtype[Any]:
 def dtype_of(init: Any) -> Any:
     """Return the dtype of a NumPy init, or the type of any other object (checked later)."""
     return init.dtype if isinstance(init, (np.generic, np.ndarray)) else type(init)
-
-
-def init_value_dtype(init: Any, where: str) -> np.dtype[Any]:
-    """Return the supported dtype of a NumPy init; raise TypeError for any other object."""
-    if not isinstance(init, (np.generic, np.ndarray)):
-        init_value(init, np.dtype(np.float64), where)
-    return dtypes.check(init.dtype, f"{where}: init")
 
 
 _WEAK_RANK = {bool: 0, int: 1, float: 2, complex: 3}

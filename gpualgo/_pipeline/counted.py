@@ -28,8 +28,8 @@ _LEAST_SHARE = 4  # a result that fills less than 1/4 of its memory is copied
 
 
 def solve(
-    problem: Problem, views: tuple[View, ...], op: Any, out: Any, out_count: Any, stream: Any,
-    init: Any = None,
+    problem: Problem, views: tuple[View, ...], op: Any, init: Any, out: Any, stream: Any,
+    out_count: Any,
 ) -> Any:  # fmt: skip
     """Run a problem with `has_dynamic_length` and pack the results into the problem's form."""
     where = problem.where

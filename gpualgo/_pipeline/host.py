@@ -35,7 +35,10 @@ def run(
             plan = run_on_cpu(problem, arrays, results, operator, start, out is None)
             host_warm.prepare(problem, views, operator, plan)
         else:
-            _run_on_gpu(problem, arrays, results, operator, init, stream, out is None)
+            from gpualgo._pipeline import host_small
+
+            strategy = _staged(problem, arrays, results, operator, init, stream, out is None)
+            host_small.log_staged(problem, strategy, arrays, results)
     if out is not None:
         return out.owner if type(out) is View else out
     if problem.has_dynamic_length:
@@ -118,25 +121,14 @@ def fill(
         result[...] = part
 
 
-def _run_on_gpu(
-    problem: Problem, arrays: list[Array], results: list[Array], op: Any, init: Any, stream: Any,
-    is_new: bool,
-) -> None:  # fmt: skip
-    """Stage host arrays to the problem's device, run, and copy the results back.
-
-    `is_new`: the results are new arrays that nobody else holds.
-    """
-    from gpualgo._pipeline import host_small
-
-    strategy = _staged(problem, arrays, results, op, init, stream, is_new)
-    host_small.log_staged(problem, strategy, arrays, results)
-
-
 def _staged(
     problem: Problem, arrays: list[Array], results: list[Array], op: Any, init: Any, stream: Any,
     is_new: bool,
 ) -> str:  # fmt: skip
-    """Run on the problem's device; return the staging strategy used, for the log."""
+    """Run host arrays on the problem's GPU; return the staging strategy used, for the log.
+
+    `is_new`: the results are new arrays that nobody else holds.
+    """
     from gpualgo._driver import device as gpu
     from gpualgo._pipeline import host_small, host_whole
 

@@ -60,7 +60,7 @@ def run(
         if not device.is_pageable(address(operand), operand.nbytes):
             return False
     small = problem.small
-    if small is not None and problem.has_dynamic_length and not small.is_for(results):
+    if small is not None and small.shapes != [result.shape for result in results]:
         small = None  # cached for outputs of another length
     if small is None:
         no_views: list[View | None] = [None] * len(operands)
@@ -100,7 +100,7 @@ class Small(Warm):
         ]
         self._plan = planners.cuda_plan(problem, views[: self._count], op, views[self._count :])
         self._device = problem.device
-        self._shapes = [result.shape for result in results]
+        self.shapes = [result.shape for result in results]
         is_usual = not (self._is_counted or problem.reads_data or problem.arrays)
         self.is_warm = is_usual and all(strides is None for *_, strides in self._new)
         if end > pinned.TRAY_BYTES:
@@ -144,17 +144,12 @@ class Small(Warm):
         log_staged(problem, self._strategy, arrays, results)
         return self._result_of(results) if out is None else out
 
-    def is_for(self, results: Sequence[Array]) -> bool:
-        """Return whether results have the shapes that this plan was built for."""
-        return [result.shape for result in results] == self._shapes
-
     def solve(
         self, arrays: Sequence[Array], results: Sequence[Array], start: Start, words: bytes
     ) -> None:
         """Run the problem on pageable arrays; the device's context must be current."""
         device = gpu.get(self._device)
-        trays_used = device.large_trays if self._strategy is SEPARATE_COPIES else device.trays
-        tray = trays_used.take() if self.num_bytes <= pinned.LARGE_BYTES else None
+        tray = None if self._strategy is SEPARATE_COPIES else device.trays.take()
         if tray is None:
             memory = device.allocate(self.num_bytes, 0)
             try:
@@ -163,14 +158,11 @@ class Small(Warm):
                 device.free(memory, 0)
             return
         try:
-            if self._strategy is SEPARATE_COPIES:
-                self._by_copies(tray.device, arrays, results, start, words)
-            else:
-                self._on_tray(tray, arrays, results, start, words)
+            self._on_tray(tray, arrays, results, start, words)
         except BaseException:
-            trays_used.give_back_in_doubt(tray)
+            device.trays.give_back_in_doubt(tray)
             raise
-        trays_used.give_back(tray)
+        device.trays.give_back(tray)
 
     def _on_tray(
         self, tray: pinned.SmallBuffer, arrays: Sequence[Array], results: Sequence[Array],

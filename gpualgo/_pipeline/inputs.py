@@ -130,7 +130,9 @@ def parse_prepared(problem: Problem, arguments: Sequence[Any], where: str) -> Vi
         found, row_init = init_arrays(arguments[-1], where)
         if row_init == problem.row_init:
             init_views, arguments = found, arguments[:-1]
-    parsed, has_names = problem.parse_arrays(arguments, where), problem.has_names
+    parsed, has_names = None, problem.has_names
+    with contextlib.suppress(ValueError):  # no prepared shape matches, which is found below
+        parsed = problem.parse_arrays(tuple(arguments))
     views, found_forms = several(arguments, where, has_names) if parsed is None else parsed
     if init_views:
         found_forms = (*found_forms, None)

@@ -255,8 +255,8 @@ class Problem:
         raise NotImplementedError
 
     def parse_arrays(
-        self, arguments: Sequence[Any], where: str
-    ) -> tuple[tuple[View, ...], tuple[Form | None, ...]] | None:
+        self, arguments: tuple[Any, ...]
+    ) -> tuple[Views, tuple[Form | None, ...]] | None:
         """Return the views and forms of arguments; None if each argument is parsed by itself."""
         return None
 

@@ -14,9 +14,11 @@ from support import sampled
 
 from gpualgo._algorithms.adjacent_difference import cuda
 from gpualgo._algorithms.select import cuda as reading
+from gpualgo._algorithms.transform import tuning
 from gpualgo._base import dtypes, records
 from gpualgo._cuda.build import Spec
 from gpualgo._cuda.headers import cpp
+from gpualgo._cuda.templates import VECTOR_BYTES
 from gpualgo._operators.operator import Operator
 
 FLOAT32 = np.dtype("float32")
@@ -28,8 +30,8 @@ pytestmark = pytest.mark.usefixtures("own_cache")
 def dense(op: Operator, dtype: Any, inner: int = 1) -> Spec:
     """Return the kernel of elements without gaps that are aligned."""
     numbers = records.field_dtypes(dtype)
-    items = cuda.pack_items((*numbers, *numbers), inner, cuda.VECTOR_BYTES)
-    loads = cuda.loads_in_flight(numbers, items)
+    items = tuning.pack_items((*numbers, *numbers), VECTOR_BYTES)
+    loads = tuning.loads_in_flight(numbers, items)
     access = reading.dense(in_packs=True), cpp("DenseResults")
     return cuda.Kind(op, dtype, dtype, *access, items, loads, inner == 1).spec
 
@@ -65,13 +67,11 @@ def test_every_architecture(capability: Capability, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("names", "inner", "alignment", "items"),
+    ("names", "alignment", "items"),
     [
-        (["float32"], 1, 16, 4), (["float32"], 1, 8, 2), (["float32"], 1, 4, 1),
-        (["float32"], 6, 16, 2), (["float32"], 7, 16, 1), (["int8"], 1, 16, 16),
-        (["int8", "float64"], 1, 16, 4), (["complex128"], 32, 16, 1), (["int8"], 24, 16, 8),
+        (["float32"], 16, 4), (["float32"], 8, 2), (["float32"], 4, 1), (["int8"], 16, 16),
+        (["int8", "float64"], 16, 4), (["complex128"], 16, 1),
     ],
 )  # fmt: skip
-def test_packs(names: list[str], inner: int, alignment: int, items: int) -> None:
-    numbers = [np.dtype(name) for name in names]
-    assert cuda.pack_items(numbers, inner, alignment) == items
+def test_packs(names: list[str], alignment: int, items: int) -> None:
+    assert tuning.pack_items([np.dtype(name) for name in names], alignment) == items

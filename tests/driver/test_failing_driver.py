@@ -68,8 +68,7 @@ def _fresh(monkeypatch: pytest.MonkeyPatch) -> gpu.Device:
     """Let the device have nothing that it keeps for such calls."""
     device = gpu.get(0)
     for name, make in (
-        ("trays", lambda: pinned.SmallBuffer(TRAY, TRAY)),
-        ("large_trays", lambda: pinned.SmallBuffer(0, TRAY)),
+        ("trays", lambda: pinned.SmallBuffer(TRAY)),
         ("stages", device.stages._make),
     ):
         monkeypatch.setattr(device, name, pinned.Lender(device.context, make, 2))
@@ -149,9 +148,8 @@ def test_what_comes_after(
                     _assert_all_same(found, want)
                 for given, expected in ((other, wanted_then), (x, want)):
                     _assert_all_same(call(given), expected)
-                for lent in (device.trays, device.large_trays):
-                    assert not lent._in_doubt
-                    assert len(lent._idle) == lent._count <= 1
+                assert not device.trays._in_doubt
+                assert len(device.trays._idle) == device.trays._count <= 1
                 assert len(device.stages._idle) == device.stages._count == (way == "by stages")
                 kept = device.trays._count + sum(len(each.blocks) for each in device.stages._idle)
                 if not (is_lasting and names[at] == "cuEventRecord"):  # a copy may be under way

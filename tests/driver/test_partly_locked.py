@@ -49,15 +49,13 @@ def refusing(cuda: Backend, monkeypatch: pytest.MonkeyPatch) -> Refusing:
     return made
 
 
-@pytest.fixture(params=["by a tray", "by copies", "by the pool", "whole"])
+@pytest.fixture(params=["by a tray", "by copies", "whole"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     from gpualgo._driver import pinned
 
     monkeypatch.setattr(host_small, "IN_PLACE_BYTES", 0)
     if request.param != "by a tray":
         monkeypatch.setattr(pinned, "TRAY_BYTES", 0)
-    if request.param == "by the pool":
-        monkeypatch.setattr(pinned, "LARGE_BYTES", 0)
     if request.param == "whole":
         monkeypatch.setattr(host_small, "MOST_BYTES", 0)
     forget_problems()

@@ -78,7 +78,7 @@ def test_what_is_not_small(
     assert small[-1]
 
 
-@pytest.fixture(params=["in place", "by a tray", "by copies", "by the pool"])
+@pytest.fixture(params=["in place", "by a tray", "by copies"])
 def way(request: pytest.FixtureRequest, cuda: Backend, monkeypatch: pytest.MonkeyPatch) -> str:
     """Take one way for arrays of all sizes."""
     from gpualgo._driver import device, pinned
@@ -86,10 +86,8 @@ def way(request: pytest.FixtureRequest, cuda: Backend, monkeypatch: pytest.Monke
     device.get(0)  # its buffers have the usual size
     if request.param != "in place":
         monkeypatch.setattr(host_small, "IN_PLACE_BYTES", 0)
-    if request.param.endswith(("copies", "pool")):
+    if request.param == "by copies":
         monkeypatch.setattr(pinned, "TRAY_BYTES", 0)
-    if request.param == "by the pool":
-        monkeypatch.setattr(pinned, "LARGE_BYTES", 0)
     forget_problems()
     return str(request.param)
 
@@ -159,9 +157,7 @@ def test_memory_is_given_back(cuda: Backend, way: str, monkeypatch: pytest.Monke
     x = np.arange(1000.0)
     lent = []
     gpu = device.get(0)
-    lender, name = {
-        "by copies": (gpu.large_trays, "take"), "by the pool": (gpu, "free")
-    }.get(way, (gpu.trays, "take"))  # fmt: skip
+    lender, name = (gpu, "free") if way == "by copies" else (gpu.trays, "take")
     given = getattr(lender, name)
 
     def noted(*args: Any) -> Any:
@@ -183,7 +179,7 @@ def test_memory_is_given_back(cuda: Backend, way: str, monkeypatch: pytest.Monke
                 ga.reduce(x)
         assert ga.reduce(x) == x.sum()
     assert len(lent) == count + 2
-    assert way == "by the pool" or len(set(lent)) == 1
+    assert way == "by copies" or len(set(lent)) == 1
 
 
 def test_trays_run_out(cuda: Backend, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -193,8 +189,7 @@ def test_trays_run_out(cuda: Backend, way: str, monkeypatch: pytest.MonkeyPatch)
     x = np.arange(1000.0)
     with ga.default_device("cuda"):
         assert ga.reduce(x) == x.sum()
-        for lender in (device.get(0).trays, device.get(0).large_trays):
-            monkeypatch.setattr(lender, "take", lambda: None)
+        monkeypatch.setattr(device.get(0).trays, "take", lambda: None)
         for _ in range(2):
             for got, want in calls(x, 2.0):
                 assert_same(np.asarray(got), np.asarray(want))

@@ -15,14 +15,14 @@ import gpualgo as ga
 from gpualgo._algorithms.histogram import cuda_bins, tuning
 from gpualgo._algorithms.histogram.bins import Bins
 from gpualgo._algorithms.histogram.problem import Histogram
-from gpualgo._algorithms.histogram.tuning import Shape
+from gpualgo._algorithms.histogram.tuning import Small
 
 # One size of block at all lengths: of fewer threads than counters, of several vectors, of copies
 # that not every block has a part in; and what counts more samples, given few.
 WAYS = {
-    "one by one": {1 << 30: Shape(64, 1, 1, 1)},
-    "copies": {1 << 30: Shape(64, 1, 1 << 11, 3)},
-    "vectors": {1 << 30: Shape(128, 3, 1 << 12, 2)},
+    "one by one": (Small(64, 1, 1), 1),
+    "copies": (Small(64, 1, 3), 1 << 11),
+    "vectors": (Small(128, 3, 2), 1 << 12),
     "beyond": None,
 }
 LENGTHS = (1, 15, 63, 1024, 4097, 9001)
@@ -31,11 +31,13 @@ LENGTHS = (1, 15, 63, 1024, 4097, 9001)
 @pytest.fixture(params=WAYS)
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Count in one way, and let no plan outlive the test."""
-    shapes, cut = WAYS[request.param], tuning.small_tiling
-    if shapes is None:
+    shape_and_table, cut = WAYS[request.param], tuning.small_tiling
+    if shape_and_table is None:
         monkeypatch.setattr(tuning, "SMALL_MOST_BYTES", 0)
     else:
-        monkeypatch.setattr(tuning, "SMALL_SHAPES", shapes)
+        shape, table = shape_and_table
+        monkeypatch.setattr(tuning, "SMALL_SHAPES", {1 << 30: shape})
+        monkeypatch.setattr(tuning, "SMALL_TABLE", table)
         for name, value in (("SLOT_THREADS", 1), ("SM_THREADS", 128), ("MOST_ROUNDS", 1 << 30)):
             monkeypatch.setattr(tuning, name, value)
     found: list[Any] = []
@@ -49,7 +51,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iter
     yield
     Histogram.__init_subclass__()
     assert found
-    assert all((each is None) == (shapes is None) for each in found)
+    assert all((each is None) == (shape_and_table is None) for each in found)
 
 
 def _check(cuda: Backend, x: np.ndarray[Any, Any], bins: Any, ends: Any = None, **how: Any) -> None:

@@ -100,19 +100,17 @@ def test_starts_go_by_kernels() -> None:
 
 
 def test_any_ends_at_what_is_true(monkeypatch: pytest.MonkeyPatch) -> None:
-    x = np.ones(1 << 25, bool)
-    looked = []
-    real = cpu._any
-    monkeypatch.setattr(cpu, "_DECIDING", {**cpu._DECIDING})
+    looked, real = [], cpu.of_pieces
 
-    def seen(part: Any) -> Any:
-        looked.append(part.size)
-        return real(part)
+    def seen(x: Any, count: int, function: Any, deciding: Any) -> list[Any]:
+        def look(part: Any) -> Any:
+            looked.append(part.size)
+            return function(part)
 
-    monkeypatch.setitem(cpu._DECIDING, seen, True)
-    out = np.empty((), bool)
-    cpu._fold_into(seen, x, out)
-    assert out
+        return real(x, count, look, deciding)
+
+    monkeypatch.setattr(cpu, "of_pieces", seen)
+    assert ga.reduce(np.ones(1 << 25, bool), None, np.logical_or)
     assert sum(looked) <= 2 * cpu._PIECE_BYTES + 8
 
 

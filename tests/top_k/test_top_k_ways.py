@@ -24,6 +24,7 @@ def _long_rows(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(tuning, "MOST_SORTED", 64)
     monkeypatch.setattr(tuning, "FILTER_THREADS", 64)  # several blocks
     monkeypatch.setattr(cpu, "LONG_ROW", 4000)
+    monkeypatch.setattr(cpu, "LONG_FOR_RANK", 4000)
     monkeypatch.setattr(cpu, "_CHUNK", 1000)
     for kind in (FirstElements, RankedElements):
         kind.__init_subclass__()

@@ -11,14 +11,14 @@ import numpy as np
 
 from gpualgo._algorithms.adjacent_difference import AdjacentDifference, Parts
 from gpualgo._algorithms.select import cuda as reading
-from gpualgo._algorithms.transform import cuda
+from gpualgo._algorithms.transform import cuda, tuning
 from gpualgo._arrays.view import View
 from gpualgo._base import records
 from gpualgo._base.strides import Dims, merge, ordered
 from gpualgo._cuda.build import Spec
 from gpualgo._cuda.headers import Cpp, cpp
 from gpualgo._cuda.plan import Plan, arg_map
-from gpualgo._cuda.templates import VECTOR_BYTES, Applied, is_aligned, kernel_spec, launch
+from gpualgo._cuda.templates import Applied, kernel_spec, launch
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import planners
 from gpualgo._pipeline.problem import Array
@@ -26,36 +26,11 @@ from gpualgo._pipeline.problem import Array
 # --- Tuning table of adjacent differences: kernels and template arguments.
 
 # As for a transformation: the same loads and stores, plus the element before each pack.
-BLOCK_THREADS = 256
-BYTES_IN_FLIGHT, MOST_LOADS = 16, 8  # that a thread loads before it stores
-MAX_PACK_BYTES = 32  # of the widest number; the narrowest then fills a vector
 
 
 def spaced(leaves: int, is_even: bool) -> Cpp:
     """Return the access to results of any strides."""
     return cpp("SpacedResults", cpp("EvenLayout" if is_even else "Layout", leaves), leaves)
-
-
-def pack_items(numbers: Sequence[np.dtype[Any]], inner: int, alignment: int) -> int:
-    """Return the elements of a pack, for contiguous numbers of these dtypes.
-
-    The elements of a pack have one index along the axis, unless that is the innermost one.
-    """
-    sizes = [number.itemsize for number in numbers if not records.is_position(number)]
-    sizes = sizes or [VECTOR_BYTES]
-    items = max(1, min(VECTOR_BYTES // min(sizes), MAX_PACK_BYTES // max(sizes)))
-    while items > 1 and not (
-        (inner == 1 or inner % items == 0) and is_aligned(numbers, items, alignment)
-    ):
-        items //= 2
-    return items
-
-
-def loads_in_flight(numbers: Sequence[np.dtype[Any]], items: int) -> int:
-    """Return how many packs of input a thread loads before it stores."""
-    size = sum(number.itemsize for number in numbers if not records.is_position(number))
-    loads = BYTES_IN_FLIGHT // (items * max(size, 1))
-    return min(MOST_LOADS, 1 << max(1, loads).bit_length() - 1)
 
 
 @dataclass(frozen=True)
@@ -74,7 +49,7 @@ class Kind:
     @property
     def spec(self) -> Spec:
         element = records.register_dtype(self.source)
-        policy = cpp("AdjacentPolicy", BLOCK_THREADS, self.loads, self.items, self.is_along)
+        policy = cpp("AdjacentPolicy", tuning.BLOCK_THREADS, self.loads, self.items, self.is_along)
         return kernel_spec(
             "adjacent_difference/kernel.cuh", "adjacent_difference_kernel", policy,
             Applied(self.op, (element, element), self.result), self.source, self.result,
@@ -97,8 +72,10 @@ def _(problem: AdjacentDifference, views: Sequence[View], op: Any, targets: Sequ
     items = 1
     if reads_dense and writes_dense:
         alignment = math.gcd(16, *(view.ptr for view in (*views, *targets)))
-        items = pack_items((*in_dtypes, *out_dtypes), inner, alignment)
-    loads = loads_in_flight(in_dtypes, items)
+        items = tuning.pack_items((*in_dtypes, *out_dtypes), alignment)
+        if inner > 1:  # one index along the axis for the elements of a pack
+            items = math.gcd(items, inner)
+    loads = tuning.loads_in_flight(in_dtypes, items)
     reads, writes = reading.dense(in_packs=True), cpp("DenseResults")
     if not reads_dense:
         reads = reading.spaced(len(in_dtypes), len(sources) <= 1)
@@ -107,7 +84,8 @@ def _(problem: AdjacentDifference, views: Sequence[View], op: Any, targets: Sequ
     kind = Kind(op, source, result, reads, writes, items, loads, inner == 1)
     at, device = arg_map(len(views), len(targets)), targets[0].device
     step = launch(
-        kind.spec, device, -(-num_items // (BLOCK_THREADS * items * loads)), BLOCK_THREADS,
+        kind.spec, device, -(-num_items // (tuning.BLOCK_THREADS * items * loads)),
+        tuning.BLOCK_THREADS,
         {"input": at.sources, "output": at.targets},
         num_items=num_items, inner=max(1, inner), length=max(1, length),
         reads={} if reads_dense else {"places": sources},

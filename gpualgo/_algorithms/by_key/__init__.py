@@ -111,7 +111,7 @@ def reduce_by_key(
         options = {"consecutive": consecutive, "eq": eq, "dtype": dtype}
         first_out = out_count if out is None else out
         return elsewhere.call(where, first_out, stream, keys, x, init, op, **options)
-    return counted.solve(problem, views, op, out, out_count, stream, init)
+    return counted.solve(problem, views, op, init, out, stream, out_count)
 
 
 def inclusive_scan_by_key(

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gpualgo._algorithms import materialized
 from gpualgo._algorithms.radix_sort.problem import key_dtype_of
 from gpualgo._algorithms.select.problem import CHUNK as CHUNK
 from gpualgo._algorithms.select.problem import PIECE as PIECE
@@ -16,11 +17,10 @@ from gpualgo._algorithms.select.problem import check_bool
 from gpualgo._arrays.forms import Form, form_of
 from gpualgo._arrays.view import View
 from gpualgo._base import records
-from gpualgo._base.errors import CompileError
 from gpualgo._lazy import is_lazy
 from gpualgo._lazy.sources import Source, computed, tried
 from gpualgo._operators.operator import Operator, as_operator
-from gpualgo._pipeline import checks, inputs, outputs
+from gpualgo._pipeline import checks, inputs
 from gpualgo._pipeline.problem import Call, Problem, Result, problem_of
 
 # --- Argument tables of the kernels by key on the CPU, and sizes.
@@ -110,9 +110,7 @@ def input_of(
     if is_lazy(keys) or is_lazy(x):
         if eq is None and not in_any_order:
             return _computed(keys, x, op, where)
-        from gpualgo._lazy.construction import made
-
-        keys, x = (made(a, False, f"{where}: {n}", stream) for a, n in ((keys, "keys"), (x, "x")))
+        keys, x = materialized({"keys": keys, "x": x}, (), where, stream)
     try:
         views, (form, x_form) = arguments_of(keys, x, where)
     except inputs.NumberOnGPU:
@@ -224,7 +222,7 @@ class ByKey(Problem):
         self.has_init = init is not None
         self.has_eq = params.has_eq
         if self.has_eq:
-            self._check_equality(op)
+            check_bool(self, op.source, self.key, "eq", 2)
         self.in_any_order = self.copies_page_locked = params.in_any_order
         if self.in_any_order:  # in place, each pass of the sort would cross the bus
             for view, name in zip(views[:count], self.inputs, strict=False):
@@ -274,17 +272,6 @@ class ByKey(Problem):
         in_any_order = params[6]
         return ("order", views[: params[2]]) if in_any_order else ("one pass", views[:1])
 
-    def _check_equality(self, op: Operator) -> None:
-        """Raise TypeError unless eq returns a bool, CompileError if it does not compile."""
-        args = self.key, self.key
-        try:
-            returned = outputs.dtype_of(op.source, args, None, self.device, self.where)
-        except CompileError as error:
-            checks.name(error, op.source, self.where, "eq")
-            raise
-        two = f"two {records.shown(self.key)}"
-        check_bool(returned, two, f"{self.where}: eq returns", "a, b: a == b")
-
     def _set_results(self, num_views: int, is_computed: bool) -> None:
         """Set the results: of a scan, one for each element."""
         size = (math.prod(self.shape),)
@@ -294,15 +281,8 @@ class ByKey(Problem):
             for i, leaf in enumerate(records.field_dtypes(self.acc))
         )
 
-    def parse_arrays(
-        self, arguments: Sequence[Any], where: str
-    ) -> tuple[tuple[View, ...], tuple[Form | None, ...]] | None:
-        if len(arguments) != 2:
-            return None
-        try:
-            return arguments_of(arguments[0], arguments[1], self.where)
-        except ValueError:  # shapes differ from the prepared ones, which the caller reports
-            return None
+    def parse_arrays(self, arguments: tuple[Any, ...]) -> tuple[tuple[View, ...], Forms] | None:
+        return arguments_of(*arguments, self.where) if len(arguments) == 2 else None
 
 
 class InclusiveScan(ByKey):

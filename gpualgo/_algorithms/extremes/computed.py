@@ -29,14 +29,10 @@ def input_of(
     leaves = pair.leaves
     if kind.has_index:
         leaves = (*leaves, indices)
-        pair = type(part)(part.shape, _with_index(part.node, len(leaves) - 1), leaves, "")
+        pair = type(part)(part.shape, Group(None, part.node, Leaf(len(leaves) - 1)), leaves, "")
     check_count(leaves, records.MAX_FIELDS, f"{where}: x reads")
     return pair.views, fuse(builtin(kind.functor), pair.function)
 
 
 def _pair(nodes: list[Node]) -> Node:
     return Group(None, nodes[0], nodes[0])
-
-
-def _with_index(node: Node, index: int) -> Node:
-    return Group(None, node, Leaf(index))

@@ -164,23 +164,23 @@ class Bins:
         bins[~(x <= upper)] = -1
         return bins
 
-    def slack(self, dtype: np.dtype[Any]) -> tuple[Any, Any, float]:
-        """Return origin and scale, scalars of a float dtype, and d; d is inf if p is useless."""
+    def filled(self) -> tuple[Array, Array, Array]:
+        """Return the indices of bins that samples may be in, and their least and last samples."""
         lower, upper = self.thresholds()
-        first, last = (np.float64(edge) for edge in self.all_edges()[[0, -1]])
+        ends = np.append(_before(lower[1:]), upper)
+        ends = np.where(ends <= upper, ends, upper)
+        index = np.flatnonzero((lower <= ends) & np.append(lower[:-1] < lower[1:], True))
+        return index, lower[index], ends[index]
+
+    def slack(self) -> tuple[Any, Any, float]:
+        """Return origin, scale and d for F = float64; d is inf if p is useless."""
+        index, least, most = self.filled()
+        origin, last = (np.float64(edge) for edge in self.all_edges()[[0, -1]])
         with np.errstate(all="ignore"):
-            origin = first.astype(dtype)
-            scale = np.float64(self.num_bins / (last - first)).astype(dtype)
-            if not lower.size or not (np.isfinite(scale) and np.isfinite(origin)):
-                return origin, scale, np.inf
-            ends = np.append(_before(lower[1:]), upper)  # samples of a bin lie in [lower, ends]
-            filled = np.append(lower[:-1] < lower[1:], True) & (lower <= upper)
-            ends = np.where(ends <= upper, ends, upper)
-            index = np.flatnonzero(filled).astype(np.float64)
-            low = (lower[filled].astype(dtype) - origin) * scale
-            high = (ends[filled].astype(dtype) - origin) * scale
+            scale = np.float64(self.num_bins / (last - origin))
+            low, high = ((x.astype(np.float64) - origin) * scale for x in (least, most))
             d = np.maximum(index - low, high - (index + 1)).max(initial=0.0)
-        return origin, scale, float(d) if np.isfinite(d) else np.inf
+        return origin, scale, float(d) if np.isfinite((d, scale, origin)).all() else np.inf
 
 
 def _even_dtype(lo: Any, hi: Any, sample: np.dtype[Any]) -> np.dtype[Any]:

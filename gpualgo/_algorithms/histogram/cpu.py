@@ -26,8 +26,7 @@ from gpualgo._pipeline.problem import Array
 
 Dtype = np.dtype[Any]
 
-_COPIES = 4  # tables of counts per row, used in turn: else updates of equal samples wait
-_MANY_SLOTS = 4096  # with more slots, or runs of several arrays, copies would not fit L1
+_MANY_SLOTS = 4096  # with more slots, or runs of several arrays, two tables would not fit L1
 _GROUP_BYTES = 1 << 18  # of the tables of rows read together, which stay in L2
 _LINE_BYTES = 64
 _LINE_TABLE_BYTES = 1 << 22  # most bytes of the tables of rows read together for their cache lines
@@ -227,11 +226,9 @@ def _group_rows(arrays: Sequence[Array], kept: int, neighbours: int, row_bytes: 
 
 
 @lru_cache(64)
-def _table_offsets(group: int, copies: int, slots: int) -> Array:
-    """Return for each sample of a run the offset of the table that counts it."""
-    order = np.arange(at.MOST)
-    row, copy = order % group, order // group % copies
-    return ((row * copies + copy) * slots).astype(np.int32)
+def _table_offsets(group: int, slots: int) -> Array:
+    """Return for each sample of a run the offset of its row's table."""
+    return (np.arange(at.MOST) % group * slots).astype(np.int32)
 
 
 class _Job(NamedTuple):
@@ -264,10 +261,9 @@ def _job(arrays: Sequence[Array], work: _Work, group: int, out: Array) -> _Job:
     split = -(-length // max(1, shares, length >> _COUNTER_BITS - 1))
     split = -(-split // at.MOST) * at.MOST
     shares = max(1, -(-length // split))
-    is_long = length >= _COPIES * slots and group < 4
     fits = slots <= _MANY_SLOTS and len(arrays) == 1
-    copies = _COPIES if is_long and fits and sink.weight is None else 1
-    places = _table_offsets(group, copies, slots) if group * copies > 1 else None
+    copies = 1 + (group == 1 and length >= 2 * slots and fits and sink.weight is None)
+    places = _table_offsets(group, slots) if group > 1 else None
 
     outer = [(n, *(x.strides[i] for x in arrays)) for i, n in enumerate(shape)]
     outer, inner = outer[:kept], outer[kept:]
@@ -294,7 +290,7 @@ def _job(arrays: Sequence[Array], work: _Work, group: int, out: Array) -> _Job:
     head: list[Sequence[int]] = [
         (0, len(work.finders), length * group, rows // group, split * group),
         (at.MOST // group * group, *sink.functions(), 0 if places is None else address(places)),
-        (tables, tables_size, group, copies, slots * sink.parts),
+        (tables, tables_size, group, copies, (copies - 1) * work.row_bytes, slots * sink.parts),
         (0, 8 * num_sums * group, num_sums, bins_of_slots),
         (len(outer), len(inner), len(arrays), addresses, compute, computed),
         *work.stages(),

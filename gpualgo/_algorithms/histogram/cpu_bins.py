@@ -57,7 +57,7 @@ def _finder(bins: Bins, is_few: bool) -> Finder | None:
         dtype = np.dtype(np.float32 if dtypes.kind(dtype) == "f" else np.int32)
         lower, upper = lower.astype(dtype), upper.astype(dtype)
     if bins.is_affine and _is_exact_in_float64(dtype, bins):
-        origin, scale, slack = bins.slack(np.dtype(np.float64))
+        origin, scale, slack = bins.slack()
         if slack < 1:
             narrow = bins.work_dtype == np.float32, bins.edge_dtype == np.float32
             found = stage("even", dtype, *map(bool, narrow))

@@ -104,7 +104,7 @@ def histogram_kernel(table: int, scratch: int, first: int, last: int) -> None:
                     num_bins = _combine(scratch, dim_slots, num_bins, load(q, at.STAGE_BINS), count)
             if load(p, at.PLACES):
                 _place(scratch, load(p, at.PLACES), count)
-            call(load(p, at.ADD), (tables, scratch, weights, count))
+            call(load(p, at.ADD), (tables, scratch, weights, count, load(p, at.COPY_BYTES)))
         target = load(p, at.TARGET) + task * load(p, at.TASK_BYTES)
         call(load(p, at.FLUSH), (tables, target, bins, rows, copies, slots, load(p, at.NUM_SUMS)))
 
@@ -113,11 +113,19 @@ def histogram_kernel(table: int, scratch: int, first: int, last: int) -> None:
 # `slots` numbers, of which the target gets the first `count`.
 
 
-def add_ones(tables: int, slots: int, weights: int, count: int) -> None:
-    """Count each slot in its table: its row's, one of several copies."""
-    for i in range(count):
-        j = types.intp(load(_slots(slots), i))
-        store(_counts(tables), j, load(_counts(tables), j) + _ONE)
+def add_ones(tables: int, slots: int, weights: int, count: int, copy_bytes: int) -> None:
+    """Count each slot in its row's table, or in two copies of it in turn.
+
+    Then equal neighbours need not wait for each other.
+    """
+    even, odd = _counts(tables), _counts(tables + copy_bytes)
+    for i in range(0, count - 1, 2):
+        j, k = types.intp(load(_slots(slots), i)), types.intp(load(_slots(slots), i + 1))
+        store(even, j, load(even, j) + _ONE)
+        store(odd, k, load(odd, k) + _ONE)
+    if count & 1:
+        j = types.intp(load(_slots(slots), count - 1))
+        store(even, j, load(even, j) + _ONE)
 
 
 def add_weights(dtype: np.dtype[Any], parts: int) -> Callable[..., None]:
@@ -125,7 +133,7 @@ def add_weights(dtype: np.dtype[Any], parts: int) -> Callable[..., None]:
     wide = types.int64 if dtype.kind in "iu" else types.float64
     as_sums, as_x = pointer_to(wide), pointer_to(storage(dtype))
 
-    def add(tables: int, slots: int, weights: int, count: int) -> None:
+    def add(tables: int, slots: int, weights: int, count: int, copy_bytes: int) -> None:
         for i in range(count):
             for part in range(parts):
                 j = types.intp(load(_slots(slots), i)) * parts + part

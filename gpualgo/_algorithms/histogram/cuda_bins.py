@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo._algorithms.histogram.bins import Bins, _before, _next
+from gpualgo._algorithms.histogram.bins import Bins, _next
 from gpualgo._cuda.headers import Cpp, cpp
 
 Array = np.ndarray[Any, Any]
@@ -118,18 +118,15 @@ def fit(bins: Bins, dtype: Dtype) -> Fit | None:
     if bits < 1 or not lower.size:
         return None
     is_integer = bins.sample_dtype.kind in "iu"
-    ends = np.append(_before(lower[1:]), upper)
-    ends = np.where(ends <= upper, ends, upper)
-    filled = (lower <= ends) & np.append(lower[:-1] < lower[1:], True)
-    index = np.flatnonzero(filled)
+    index, least_of_bins, last_of_bins = bins.filled()
     # The last bin is closed: the kernel also handles samples just beyond it.
     limits = np.where(index + 1 < bins.num_bins, index + 1, bins.num_bins + 1)
     first, last = (float(edge) for edge in bins.all_edges()[[0, -1]])
     with np.errstate(all="ignore"):
         origin = np.float64(first).astype(dtype)
         scale = np.float64(bins.num_bins / (last - first)).astype(dtype)
-        low = _positions(lower[filled], lower[0], origin, scale, bits) - np.ldexp(1.0 * index, bits)
-        high = _positions(ends[filled], lower[0], origin, scale, bits) - np.ldexp(
+        low = _positions(least_of_bins, lower[0], origin, scale, bits) - np.ldexp(1.0 * index, bits)
+        high = _positions(last_of_bins, lower[0], origin, scale, bits) - np.ldexp(
             1.0 * limits, bits
         )
         if not is_integer:

@@ -31,8 +31,9 @@ SLOT_BYTES = 4 * MOST  # of scratch memory: slots of a run, then those of one di
 # a group's tables. COMPUTE: 0, or the function that computes samples from the fields, to COMPUTED.
 # INIT: not read.
 (INIT, DIMS, LENGTH, GROUPS, SPLIT, STEP, ADD, FLUSH, PLACES) = range(9)
-(TABLES, TABLES_SIZE, ROWS, COPIES, SLOTS, TARGET, TASK_BYTES, NUM_SUMS) = range(9, 17)
-(BINS_OF_SLOTS, OUTER, INNER, READS, ADDRESSES, COMPUTE, COMPUTED, TAIL) = range(17, 25)
+(TABLES, TABLES_SIZE, ROWS, COPIES, COPY_BYTES, SLOTS, TARGET, TASK_BYTES) = range(9, 17)
+(NUM_SUMS, BINS_OF_SLOTS, OUTER, INNER, READS, ADDRESSES, COMPUTE, COMPUTED) = range(17, 25)
+TAIL = 25
 
 # A dimension: the stage that finds its slots.
 (STAGE, STAGE_TABLE, STAGE_BINS, STAGE_SIZE) = range(4)

@@ -200,19 +200,11 @@ class Small:
 
     block_threads: int
     loads: int  # vectors in flight per thread
-    replicas: int  # of a block's table
     copies: int  # of the joint words
+    replicas: int = 1  # of a block's table
 
     def cpp(self) -> Cpp:
         return cpp("SmallPolicy", self.block_threads, self.loads, self.replicas, self.copies)
-
-
-@dataclass(frozen=True)
-class Shape:
-    block_threads: int
-    loads: int
-    words: int  # of a block's table with all replicas, if they fit
-    copies: int
 
 
 # By the maximum bytes of all samples; the first is one block, which combines nothing. µs for 256
@@ -220,14 +212,15 @@ class Shape:
 # uint8 4.1, 4.3, 4.3, 5.3; 2^16 float32 4.0, 4.3, 4.3, 5.7; 2^20 uint8 4.7, 4.9, 5.1, 6.2; 2^20
 # float32 5.2, 5.4, 5.4, 7.7. 2^21 float32 in two rounds 6.1, in one 6.4.
 SMALL_SHAPES = {
-    8 << 10: Shape(512, 1, 1 << 11, 1),
-    64 << 10: Shape(256, 1, 1 << 11, 4),
-    256 << 10: Shape(512, 1, 1 << 11, 2),
-    1 << 20: Shape(512, 1, 1 << 11, 4),
-    SMALL_MOST_BYTES: Shape(1024, 2, 1 << 11, 4),
+    8 << 10: Small(512, 1, 1),
+    64 << 10: Small(256, 1, 4),
+    256 << 10: Small(512, 1, 2),
+    1 << 20: Small(512, 1, 4),
+    SMALL_MOST_BYTES: Small(1024, 2, 4),
 }
-# For more samples, tables have twice as many words: 2^22 uint8 5.9 instead of 6.3 µs.
-MANY_SAMPLES = 1 << 21
+# 32-bit words of a block's table with all replicas, if they fit. With more samples tables have
+# twice as many: 2^22 uint8 5.9 instead of 6.3 µs.
+SMALL_TABLE, MANY_SAMPLES = 1 << 11, 1 << 21
 # For more counters, blocks have as many threads, up to SLOT_THREADS, and copies pay only for more
 # blocks than FEW_BLOCKS: 2^16 float32 in 1024 bins 4.5 µs, with 256 threads 5.3, with two copies
 # 4.9.
@@ -259,7 +252,7 @@ def small_tiling(
         return None
     if max(num_slots, num_bins) > MOST_SLOTS:
         return None
-    shape = next(shape for max_words, shape in SMALL_SHAPES.items() if num_bytes <= max_words)
+    shape = next(shape for most, shape in SMALL_SHAPES.items() if num_bytes <= most)
     threads = max(
         shape.block_threads, min(SLOT_THREADS, num_slots // SMALL_FEW_SLOTS * SMALL_FEW_SLOTS)
     )
@@ -272,12 +265,13 @@ def small_tiling(
     blocks = min(tiles, max_blocks, MOST_ARRIVALS * shape.copies)
     blocks = min(blocks, max(1, num_items // (BLOCK_SAMPLES_PER_SLOT * num_slots)))
     copies = shape.copies if num_slots <= SMALL_FEW_SLOTS or blocks > FEW_BLOCKS else 1
-    max_words = shape.words << (num_items > MANY_SAMPLES)
+    max_words = SMALL_TABLE << (num_items > MANY_SAMPLES)
     replicas = 1 << min(MOST_REPLICAS, max(1, max_words // num_slots)).bit_length() - 1
     words = whole_words(num_slots * replicas)
     if bins.shares_bins:
         words += num_slots + whole_words(num_bins)
-    return SmallTiling(Small(threads, shape.loads, replicas, copies), blocks, num_slots, words)
+    policy = Small(threads, shape.loads, copies, replicas)
+    return SmallTiling(policy, blocks, num_slots, words)
 
 
 def small_spec(dtype: np.dtype[Any], bins: DeviceBins, found: SmallTiling) -> Spec:

@@ -10,6 +10,7 @@ import numpy as np
 from gpualgo._algorithms.merge_sort import problem as mk
 from gpualgo._algorithms.merge_sort.problem import BOOL, Comparison, Merge, MergeSort
 from gpualgo._algorithms.radix_sort.cpu import each_part, fetch, packed, rows_of, unpack
+from gpualgo._algorithms.radix_sort.cpu_digits import WORD_SIZES
 from gpualgo._cpu.kernels import Applied, Kernel, get_kernel, named
 from gpualgo._cpu.launch import run_tasks
 from gpualgo._cpu.layout import table
@@ -19,7 +20,6 @@ from gpualgo._pipeline import planners
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
-VALUE_BYTES = (1, 2, 4, 8, 16)  # sizes of values that are moved with their keys
 _BYTE_WORK = 16  # weight of a comparison for `threads.run`, in bytes
 
 
@@ -29,9 +29,7 @@ def _(problem: MergeSort, arrays: Sequence[Array], results: Sequence[Array], op:
         return planners.cpu_plan(problem.by_value, arrays, results, None)
     count, axis, order = problem.num_keys, problem.axis, problem.order.with_op(op)
     values, length = arrays[count:], problem.row_items
-    is_word = len(values) == 1 and values[0].itemsize in VALUE_BYTES
-    word = np.dtype(f"V{values[0].itemsize}" if is_word else np.int64)
-    value_bytes = word.itemsize if values else 0
+    is_word, word, value_bytes = _moved(values)
     sort = _sort_of(order, results[0].size // length, length, value_bytes)
 
     def run(arrays: Sequence[Array], results: Sequence[Array], _: int) -> None:
@@ -53,6 +51,13 @@ def _(problem: MergeSort, arrays: Sequence[Array], results: Sequence[Array], op:
     block = mk.block_items(order.element, value_bytes)
     work = bytes_of(arrays, results[count:]) * block.bit_length()
     return Plan(run, [compiled("merge_sort", results[0].size, block, work)])
+
+
+def _moved(values: Sequence[Array]) -> tuple[bool, np.dtype[Any], int]:
+    """Return whether values are moved, not their positions; as which dtype, and its bytes."""
+    is_word = len(values) == 1 and values[0].itemsize in WORD_SIZES
+    word = np.dtype(f"V{values[0].itemsize}" if is_word else np.int64)
+    return is_word, word, word.itemsize if values else 0
 
 
 def _sort_of(
@@ -157,10 +162,8 @@ def copied(source: Array, target: Array) -> None:
 @planners.for_cpu.register(Merge)
 def _(problem: Merge, arrays: Sequence[Array], results: Sequence[Array], op: Any) -> Plan:
     count, num_values, order = problem.num_keys, problem.num_values, problem.order.with_op(op)
-    values, (length, other_length) = arrays[2 * count :], problem.lengths
-    is_word = num_values == 1 and values[0].itemsize in VALUE_BYTES
-    word = np.dtype(f"V{values[0].itemsize}" if is_word else np.int64)
-    value_bytes, size = word.itemsize if values else 0, length + other_length
+    (length, other_length), size = problem.lengths, sum(problem.lengths)
+    is_word, word, value_bytes = _moved(arrays[2 * count :][:num_values])
     merge, pieces = _kernel("merge_kernel", order, value_bytes), max(1, size // mk.PIECE_ITEMS)
     work = size * (order.element.itemsize + value_bytes + _BYTE_WORK)
 
@@ -186,15 +189,9 @@ def _(problem: Merge, arrays: Sequence[Array], results: Sequence[Array], op: Any
         if is_word and out_values is not None:
             copy_to_targets(out_values, results[count:])
         elif out_values is not None:
-            joined = list(map(_concatenated, firsts, seconds))
+            pairs = zip(firsts, seconds, strict=True)  # joined in their byte order
+            joined = [np.concatenate(pair, out=np.empty(size, pair[0].dtype)) for pair in pairs]
             fetch(joined, results[count:], out_values)
 
     routine = compiled("merge_sort", results[0].size, mk.PIECE_ITEMS, 4 * bytes_of(arrays))
     return Plan(run, [routine])
-
-
-def _concatenated(first: Array, second: Array) -> Array:
-    """Return two arrays concatenated, in their byte order."""
-    joined = np.empty(first.size + second.size, first.dtype)
-    joined[: first.size], joined[first.size :] = first, second
-    return joined

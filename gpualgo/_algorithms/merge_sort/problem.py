@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from gpualgo._algorithms import materialized
 from gpualgo._algorithms.radix_sort import materialize
 from gpualgo._algorithms.radix_sort.problem import (
     Forms,
@@ -182,13 +183,10 @@ class Merge(Problem):
         if values and (form is not None or values_form is not None):
             self.form = Form(tuple, (form, values_form))
 
-    def parse_arrays(self, arguments: Sequence[Any], where: str) -> tuple[Views, Forms] | None:
+    def parse_arrays(self, arguments: tuple[Any, ...]) -> tuple[Views, Forms] | None:
         if len(arguments) not in (2, 4):
             return None
-        try:
-            return merge_arguments(tuple(arguments), self.where, self.num_arguments > 0)
-        except ValueError:  # no prepared shape matches; the caller reports it
-            return None
+        return merge_arguments(arguments, self.where, self.num_arguments > 0)
 
 
 def _check_alike(x: View, y: View, name: str, other: str, where: str) -> None:
@@ -292,25 +290,17 @@ def sort_spec(
 def merge_problem(
     a: Any, b: Any, a_values: Any, b_values: Any, less: Any, descending: Any, out: Any, stream: Any
 ) -> tuple[Problem, Views]:
-    where, arguments = "merge", [a, b]
+    arguments: Any
+    where, arguments = "merge", {"a": a, "b": b}
     if (a_values is None) != (b_values is None):
         missing, present = ("a", "b") if a_values is None else ("b", "a")
         raise TypeError(
             f"{where}: {missing}_values is missing where {present}_values is given; pass both"
         )
     if a_values is not None:
-        arguments += [a_values, b_values]
-    if any(map(is_lazy, arguments)):
-        from gpualgo._lazy.combining import place_lazy
-        from gpualgo._lazy.construction import made
-
-        arguments = list(place_lazy(arguments, (out,), where))
-        names = ("a", "b", "a_values", "b_values")
-        arguments = [
-            made(x, False, f"{where}: {name}", stream)
-            for x, name in zip(arguments, names, strict=False)
-        ]
-    views, forms = merge_arguments(tuple(arguments), where, less is not None)
+        arguments |= {"a_values": a_values, "b_values": b_values}
+    arguments = tuple(materialized(arguments, (out,), where, stream))
+    views, forms = merge_arguments(arguments, where, less is not None)
     directions = descending_of(descending, forms[0], less, where)
     num_keys = 1 if forms[0] is None else len(forms[0].names)
     params = directions, num_keys, forms

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
 import numpy as np
 
+from gpualgo._algorithms import materialized
 from gpualgo._algorithms.radix_sort.problem import Sort
 from gpualgo._arrays.view import NumPy, View, as_view, view_of
 from gpualgo._base.errors import Elsewhere
@@ -197,14 +198,9 @@ def materialize(
     keys: Any, values: Any, axis: Any, out: Any, stream: Any, where: str
 ) -> tuple[Any, Any, Any]:
     """Return keys, values and out with lazy inputs computed; new arrays are sorted in place."""
-    from gpualgo._lazy.combining import place_lazy
-    from gpualgo._lazy.construction import made
-
-    keys, values = place_lazy((keys, values), (out,), where)
     are_lazy = is_lazy(keys) and (values is None or is_lazy(values))
-    is_flat = axis is None and are_lazy
-    keys = made(keys, is_flat, f"{where}: keys", stream)
-    values = made(values, is_flat, f"{where}: values", stream)
+    arguments, is_flat = {"keys": keys, "values": values}, axis is None and are_lazy
+    keys, values = materialized(arguments, (out,), where, stream, is_flat)
     if out is None and are_lazy:
         out = keys if values is None else (keys, values)
     return keys, values, out

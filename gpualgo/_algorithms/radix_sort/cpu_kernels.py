@@ -327,7 +327,7 @@ def row_kernel(table: int, scratch: int, first: int, last: int) -> None:
             pack(table, 1, values, vx, 1)
             values = vx
         differ, more = _ZERO, False
-        if length <= at.SHORT:
+        if length <= (at.SHORT if size > 1 else at.SHORT_BYTES):
             read_codes(table, keys, length, work)
             _rank(work, scratch + at.ROW_COUNTS, length, load(unsigned(table), at.USED))
             call(load(p, at.TAKE), (scratch + at.ROW_COUNTS, length, keys, values, y, vy))

@@ -357,7 +357,8 @@ def has_few_runs(keys: Array, axis: int, descending: bool) -> Callable[[Array], 
     """
     if keys.dtype not in _DTYPES:
         return None
-    levels, length = _levels(keys.dtype, descending), keys.shape[axis]
+    length = keys.shape[axis]
+    levels = kernel("levels", keys.dtype.kind, keys.dtype.itemsize, int(descending))
     estimate, stride = status_function(levels), keys.strides[axis]
     outer = [i for i in range(keys.ndim) if i != axis % keys.ndim]
     shape, strides = [keys.shape[i] for i in outer], [keys.strides[i] for i in outer]
@@ -375,10 +376,6 @@ def has_few_runs(keys: Array, axis: int, descending: bool) -> Callable[[Array], 
         return bool(sum(levels) < limit)
 
     return is_cheap
-
-
-def _levels(dtype: Dtype, descending: bool) -> Kernel:
-    return kernel("levels", dtype.kind, dtype.itemsize, int(descending))
 
 
 def reversed_keys(keys: Array, room: Array | None = None) -> Array:

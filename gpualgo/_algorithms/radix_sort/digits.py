@@ -27,7 +27,8 @@ CODES_BYTES = 8 * BLOCK
 KEYS, VALUES, OUT_KEYS, OUT_VALUES, LENGTH, PARTS, COUNTS, SURVEY, SHIFT, BUCKETS = range(10)
 ENTRY, CODES, KEY_BYTES, FLIP, USED, SIZE = range(10, 16)
 
-SHORT = 128  # up to this many keys, each is compared with all others
+# Up to this many keys, each is compared with all others; of one byte, which take one pass else.
+SHORT, SHORT_BYTES = 128, 48
 ROW_BITS = 8  # digit width
 
 # Rows append to that table: addresses of kernels; the size of values; for keys, values and their

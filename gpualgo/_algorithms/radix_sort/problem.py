@@ -51,14 +51,7 @@ class KeysAndValues(Problem):
         if values and (keys_form is not None or values_form is not None):
             self.form = Form(tuple, (keys_form, values_form))
 
-    def parse_arrays(self, arguments: Sequence[Any], where: str) -> tuple[Views, Forms] | None:
-        try:
-            return self.spread(tuple(arguments))
-        except ValueError:  # no prepared shape matches; the caller reports it
-            return None
-
-    def spread(self, arguments: tuple[Any, ...]) -> tuple[Views, Forms] | None:
-        """Return the views and forms of keys and values; None if there are other arguments."""
+    def parse_arrays(self, arguments: tuple[Any, ...]) -> tuple[Views, Forms] | None:
         if not 0 < len(arguments) < 3:
             return None
         return arguments_of(arguments, self.where, self.num_arguments > 0)
@@ -126,8 +119,8 @@ class Sort(KeysAndValues):
         is_sort = is_plain and len(views) == 1 and params[4] is None
         return "sort" if is_sort else "order", views[:count]
 
-    def spread(self, arguments: tuple[Any, ...]) -> tuple[Views, Forms] | None:
-        return super().spread(arguments) if self.is_of_tuples else None
+    def parse_arrays(self, arguments: tuple[Any, ...]) -> tuple[Views, Forms] | None:
+        return super().parse_arrays(arguments) if self.is_of_tuples else None
 
     @property
     def is_of_tuples(self) -> bool:
@@ -159,12 +152,14 @@ def sort_and_order(keys: Any, descending: bool, dtype: Any, stream: Any) -> tupl
 
 
 def sort_problem(
-    views: Sequence[View], num_keys: int, where: str, device: int, end_bit: int | None = None
-) -> Sort:
+    views: Sequence[View], num_keys: int, where: str, device: int, end_bit: int | None = None,
+    directions: tuple[bool, ...] = (),
+) -> Sort:  # fmt: skip
     """Return the problem of host arrays, flattened and sorted by the first ones on a device."""
     keys = None if num_keys == 1 else Form(tuple, (None,) * num_keys)
     values = Form(tuple, (None,) * (len(views) - num_keys))
-    params = (False,) * num_keys, 0, end_bit, None, None, (keys, values)
+    directions = directions or (False,) * num_keys
+    params = directions, 0, end_bit, None, None, (keys, values)
     problem = problem_of(Sort, tuple(views), None, None, params, where, 0, device)
     assert isinstance(problem, Sort)
     return problem

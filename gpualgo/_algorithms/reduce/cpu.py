@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 # so if NumPy's result is a zero or NaN, its first occurrence is searched. See docs/adr/0028.
 
 Array: TypeAlias = np.ndarray[Any, Any]
-Fold: TypeAlias = Callable[[Array], Any]  # folds at least one contiguous element
+Fold: TypeAlias = np.ufunc | Callable[..., Any]  # of a ufunc, or `count_nonzero`
 
 _LEAST_BYTES = 1 << 15  # below this a kernel finishes before NumPy has started
 _PIECE_BYTES = 1 << 21  # work of one task
@@ -51,35 +51,19 @@ _PIECE_BYTES = 1 << 21  # work of one task
 
 def fold_of(op: Operator, x: Array, axes: tuple[int, ...], source: Element, acc: Any) -> Any:
     """Return the fold of an array of this layout to one element, or None if a kernel is needed."""
-    name = op.name or _name_of(op.fn)
+    name = op.name or ("fmin" if op.fn is np.fmin else "fmax" if op.fn is np.fmax else None)
     if name is None or len(axes) != x.ndim or x.nbytes < _LEAST_BYTES:
         return None
     if records.is_record(source) or records.is_position(source) or records.is_record(acc):
         return None
     is_in_order = x.flags.c_contiguous or (x.flags.f_contiguous and op.commutative)
-    return _fold_for(name, x.dtype, acc) if is_in_order and x.flags.aligned else None
-
-
-def _name_of(fn: Any) -> str | None:
-    """Return the name of functions that are recognised here only."""
-    return "fmin" if fn is np.fmin else "fmax" if fn is np.fmax else None
-
-
-def _fold_for(name: str, dtype: np.dtype[Any], acc: np.dtype[Any]) -> Fold | None:
-    kind = dtype.kind
-    if kind == "b" and name == "add" and acc.kind in "iu":
-        return _count
-    if dtype != acc:
+    if not (is_in_order and x.flags.aligned):
         return None
-    if kind == "b":
-        return _BOOL_FOLDS.get(name)
-    if kind in "iu" or (kind == "f" and dtype.itemsize > 2):
-        fold = _EXTREMES.get(name)
-        if fold is not None:
-            return fold if kind == "f" else _reduce_method(getattr(np, name))
-    if kind in "iu" and name in ("bitwise_and", "bitwise_or", "bitwise_xor"):
-        return _reduce_method(getattr(np, name))
-    return None
+    kind = x.dtype.kind
+    if kind == "b" and name == "add" and acc.kind in "iu":
+        return np.count_nonzero
+    is_known = x.dtype == acc and name in _UFUNCS.get(kind, ())
+    return getattr(np, name) if is_known and (kind != "f" or acc.itemsize > 2) else None
 
 
 def of_pieces(
@@ -113,74 +97,37 @@ def _num_pieces(x: Array) -> int:
     return max(1, x.nbytes // _PIECE_BYTES) if is_shared else 1
 
 
-def _fold_into(fold: Fold, x: Array, out: Array) -> None:
-    parts = of_pieces(x.ravel(order="K"), _num_pieces(x), fold, _DECIDING.get(fold))
-    if len(parts) > 1:
-        joined = np.array(parts)
-        parts = [np.array(joined.sum()) if fold is _count else fold(joined)]
-    out[...] = parts[0]
+def fold_plan(fold: Fold, x: Array) -> Plan:
+    pieces = _num_pieces(x)
+
+    def of_piece(x: Array) -> Any:
+        if not isinstance(fold, np.ufunc):
+            return np.array(fold(x))  # an array wraps on assignment
+        result = fold.reduce(x)
+        if x.dtype.kind != "f" or result < 0 or result > 0:
+            return result
+        return x[((x == 0) if result == 0 else (x != x)).argmax()]
+
+    def run(arrays: Sequence[Array], outs: Sequence[Array], _: int) -> None:
+        parts = of_pieces(arrays[0].ravel(order="K"), pieces, of_piece, deciding)
+        if len(parts) > 1:
+            joined = np.array(parts)
+            parts = [of_piece(joined) if isinstance(fold, np.ufunc) else np.array(joined.sum())]
+        outs[0][...] = parts[0]
+
+    deciding = _DECIDING.get(fold.__name__) if x.dtype.kind == "b" else None
+    return Plan(run, [of_numpy(fold.__name__, x.size, pieces, x.nbytes)])
 
 
-def fold_plan(op: Operator, fold: Fold, x: Array) -> Plan:
-    name = "count_nonzero" if fold is _count else str(op.name or _name_of(op.fn))
-    return Plan(
-        lambda arrays, outs, _: _fold_into(fold, arrays[0], outs[0]),
-        [of_numpy(name, x.size, _num_pieces(x), x.nbytes)],
-    )
-
-
-def _reduce_method(ufunc: np.ufunc) -> Fold:
-    return ufunc.reduce
-
-
-def _least(x: Array) -> Any:
-    result = np.minimum.reduce(x)
-    return result if result < 0 or result > 0 else x[x.argmin()]
-
-
-def _greatest(x: Array) -> Any:
-    result = np.maximum.reduce(x)
-    return result if result < 0 or result > 0 else x[x.argmax()]
-
-
-def _least_number(x: Array) -> Any:
-    return _first_equal(x, np.fmin.reduce(x))
-
-
-def _greatest_number(x: Array) -> Any:
-    return _first_equal(x, np.fmax.reduce(x))
-
-
-def _first_equal(x: Array, result: Any) -> Any:
-    """Return the first zero if the result is zero, the first element if all are NaN."""
-    if result < 0 or result > 0:
-        return result
-    return x[(x == 0).argmax()] if result == 0 else x[0]
-
-
-def _any(x: Array) -> Any:
-    return np.logical_or.reduce(x)
-
-
-def _all(x: Array) -> Any:
-    return np.logical_and.reduce(x)
-
-
-def _count(x: Array) -> Any:
-    return np.array(np.count_nonzero(x))  # an array wraps on assignment
-
-
-_EXTREMES: dict[str, Fold] = {
-    "minimum": _least,
-    "maximum": _greatest,
-    "fmin": _least_number,
-    "fmax": _greatest_number,
-}
-_BOOL_FOLDS: dict[str, Fold] = {
-    "logical_or": _any, "bitwise_or": _any, "maximum": _any, "logical_and": _all,
-    "bitwise_and": _all, "minimum": _all,
+_EXTREMES = ("minimum", "maximum", "fmin", "fmax")
+_BITWISE = ("bitwise_and", "bitwise_or", "bitwise_xor")
+_UFUNCS = {
+    "i": _EXTREMES + _BITWISE, "u": _EXTREMES + _BITWISE, "f": _EXTREMES,
+    "b": ("logical_or", "bitwise_or", "maximum", "logical_and", "bitwise_and", "minimum"),
 }  # fmt: skip
-_DECIDING: dict[Fold, bool] = {_any: True, _all: False}
+_DECIDING = {
+    **dict.fromkeys(_UFUNCS["b"][:3], True), **dict.fromkeys(_UFUNCS["b"][3:], False),
+}  # fmt: skip
 
 
 # --- Layout of a CPU reduction: along the reduced elements, or across neighbouring columns.
@@ -332,7 +279,7 @@ def plan_of(
     """
     fold = None if has_init else fold_of(op, leaves[0], axes, source, acc)
     if fold is not None:
-        return fold_plan(op, fold, leaves[0])
+        return fold_plan(fold, leaves[0])
     shape, strides = leaves[0].shape, tuple([array.strides for array in leaves])
     inner = () if op.commutative else inner_axes(shape, strides, source, axes)
     if inner:
@@ -370,13 +317,6 @@ def _routine(layout: Layout, acc: Dtype, size: int, work: int) -> Routine:
     else:
         tile = min(layout.length, rk.tile_of(acc))
     return compiled("reduce", size, tile, work)
-
-
-def element_code(op: Operator, layout: Layout, acc: Dtype) -> Any:
-    """Return the code that computes the elements, or None if they are read from memory."""
-    if not isinstance(layout.dtype, records.Computed):
-        return None
-    return compute_code(op.source, layout.dtype, acc, _capacity(layout, acc))
 
 
 def num_parts(layout: Layout, acc: Dtype) -> int:
@@ -527,7 +467,9 @@ def _plan_of(
 def _launches(layout: Layout, op: Operator, acc: Dtype) -> _Passes:
     """Return the passes with their numbers of partials (0 for the last)."""
     passes: _Passes = []
-    code = element_code(op, layout, acc)
+    code = None  # computes the elements
+    if isinstance(layout.dtype, records.Computed):
+        code = compute_code(op.source, layout.dtype, acc, _capacity(layout, acc))
     while (parts := num_parts(layout, acc)) > 1:
         after = partials_layout(layout, parts, acc)
         launch = _launch(kernel(op, acc, layout), pass_of(layout, after, acc), code)

@@ -10,8 +10,8 @@ from gpualgo._arrays.forms import Form
 from gpualgo._base import records
 from gpualgo._lazy import is_lazy
 from gpualgo._lazy.sources import Source, arguments_of, elements_of, input_of, parse_input
-from gpualgo._operators.operator import Operator, builtin
-from gpualgo._pipeline import checks, counted, inputs, outputs
+from gpualgo._operators.operator import builtin
+from gpualgo._pipeline import checks, counted, inputs
 from gpualgo._pipeline.problem import Call, Result, problem_of
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class Runs(Selecting):
         self.shape = views[0].shape
         self.source, element_form, _ = elements_of(op, views, form, device, where)
         if op is not None and op.name != NO_OPERATOR:
-            self._check_equality(op)
+            check_bool(self, op, records.register_dtype(self.source), "eq", 2)
         size = math.prod(self.shape)
         kinds = [*self.written, *([COUNT] if self.gives_lengths else [])]
         outs = tuple(Result((size,), kind, is_upper_bound=True) for kind in kinds)
@@ -60,13 +60,6 @@ class Runs(Selecting):
             self.form = Form(RunLengthEncoded, (element_form, None))
         names_of_outs = ["out"] if self.form is None else [f"out{p}" for p in self.form.subscripts]
         self.output_names = (*names_of_outs, "out_count")
-
-    def _check_equality(self, op: Operator) -> None:
-        """Raise TypeError unless eq returns a bool."""
-        element = records.register_dtype(self.source)
-        returned = outputs.dtype_of(op, (element, element), None, self.device, self.where)
-        two = f"two {records.shown(element)}"
-        check_bool(returned, two, f"{self.where}: eq returns", "a, b: a == b")
 
 
 __all__ = ["RunLengthEncoded", "run_length_encode"]
@@ -140,4 +133,4 @@ def solve(
     problem = problem_of(
         Runs, views, op, None, RunsParams(form, gives_lengths), where, num_arguments
     )
-    return counted.solve(problem, views, op, out, out_count, stream)
+    return counted.solve(problem, views, op, None, out, stream, out_count)

@@ -50,16 +50,11 @@ class Layout(NamedTuple):
     outer: Dims
     in_place: tuple[bool, ...]
 
-    @property
-    def is_dense(self) -> bool:
-        return self.x_steps == _sizes(self.source) and self.out_steps == _sizes(self.acc)
-
 
 class Links(NamedTuple):
     """Tiling of rows into links, and the argument table without addresses."""
 
     kind: str  # "strips" or "columns"
-    options: tuple[bool, ...]  # passed to the code generator
     chains: int
     links: int
     is_cut: bool
@@ -130,7 +125,7 @@ def _cut_strips(layout: Layout) -> Links:
     addresses = [0] * len(steps)
     first = sum(map(len, head))
     return Links(
-        "strips", (layout.is_dense,), rows, -(-strips // span), is_cut, near, abreast * size,
+        "strips", rows, -(-strips // span), is_cut, near, abreast * size,
         (abreast + 1) * size, 2 * parameters.SLOTS,
         table(*head, addresses, steps, jumps, *zip(*outer, strict=True)),
         slice(first, first + count), slice(first + count, first + 2 * count),
@@ -144,14 +139,14 @@ def _cut_columns(layout: Layout) -> Links:
     is_cut = n > _LONG_COLUMN and chains < _MANY
     tile = _COLUMN_TILE if is_cut else n
     room = ScratchLayout()
-    room.take(parameters.columns_scratch(layout.acc))
+    room.take(3 * parameters.SLOTS + parameters.COLUMNS * sum(_sizes(layout.acc)))
     lengths = [dim[0] for dim in outer]
     head = (0,) * parameters.CHAIN_TAIL, (0, n, tile, len(outer), width), lengths
     numbers = [_column(layout, k, room) for k in range(len(layout.x_steps))]
     first, step = sum(map(len, head)), len(numbers[0])
     row_bytes = min(width, parameters.COLUMNS) * sum(_sizes(layout.acc))
     return Links(
-        "columns", (), chains, -(-n // tile), is_cut, False, row_bytes, 2 * row_bytes, room.size,
+        "columns", chains, -(-n // tile), is_cut, False, row_bytes, 2 * row_bytes, room.size,
         table(*head, *numbers),
         slice(first + START, None, step), slice(first + parameters.OUT_AT, None, step),
     )  # fmt: skip
@@ -323,7 +318,7 @@ def _functions(
     """Return the code of emit, and of aggregate and fold if rows are cut."""
     options: tuple[Any, ...] = acc, is_exclusive
     if links.kind == "strips":  # column functions convert through the packing table
-        options = *options, source, *links.options
+        options = *options, source
     names = ("emit", "aggregate", "fold") if links.is_cut else ("emit",)
     codes = [named("scan", f"{links.kind}_kernel", name, *options) for name in names]
     return [get_kernel(*code, Applied(op, (acc, acc), acc)) for code in codes]

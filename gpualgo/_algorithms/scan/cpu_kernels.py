@@ -122,25 +122,17 @@ def one_by_one(_context: Any, builder: Any) -> None:
 
 
 def strips_kernel(
-    fn: Any, name: str, acc: np.dtype[Any], exclusive: bool, source: np.dtype[Any], dense: bool
+    fn: Any, name: str, acc: np.dtype[Any], exclusive: bool, source: np.dtype[Any]
 ) -> Function:
     """Return aggregate, fold or emit for strips: tiles of a cut row, or whole rows.
 
     A chain's prefix holds the value that each strip of a link starts from, then the next link's.
     There an element is one record; in x and out its fields are in separate arrays.
     """
-    a_size, x_sizes, count = (
-        acc.itemsize,
-        access_by_index(source).sizes,
-        len(records.field_dtypes(acc)),
-    )
+    a_size, count = acc.itemsize, len(records.field_dtypes(acc))
     get, put = reader(storage(acc)), writer(storage(acc))
-    words, moved, read = (
-        access_by_address(source).words,
-        access_by_address(source).moved,
-        _reader(source, acc),
-    )
-    scan_strips = _through(fn, source, acc, exclusive, dense)
+    words, moved, *_ = access_by_address(source)
+    read, scan_strips = _reader(source, acc), _through(fn, source, acc, exclusive)
 
     @inline
     def rows_of(table: int, scratch: int, chain: int) -> tuple[Any, Any]:
@@ -168,7 +160,7 @@ def strips_kernel(
             return
         k1, k2, k3 = min(1, n - 1), min(2, n - 1), n - 1
         jump = words(table + 8 * (at.STRIPS_TAIL + at.X_JUMP * count))
-        sx = x_sizes if dense else words(table + 8 * (at.STRIPS_TAIL + at.X_STEP * count))
+        sx = words(table + 8 * (at.STRIPS_TAIL + at.X_STEP * count))
         row, _ = rows_of(table, scratch, chain)
         s0 = moved(row, jump, link * at.ABREAST)
         s1, s2, s3 = moved(s0, jump, k1), moved(s0, jump, k2), moved(s0, jump, k3)
@@ -235,9 +227,7 @@ def _reader(source: np.dtype[Any], acc: np.dtype[Any]) -> Any:
     return inline(lambda addresses: convert(read(addresses)))
 
 
-def _through(
-    fn: Any, source: np.dtype[Any], acc: np.dtype[Any], exclusive: bool, dense: bool
-) -> Any:
+def _through(fn: Any, source: np.dtype[Any], acc: np.dtype[Any], exclusive: bool) -> Any:
     """Return the loop over n strips of m elements that start from values `step` bytes apart.
 
     If `start` is 0 they start from their first elements. If n is below four, the last strip is
@@ -245,11 +235,7 @@ def _through(
     """
     get, read = reader(storage(acc)), _reader(source, acc)
     words, moved, _, put = access_by_address(acc)
-    x_sizes, a_sizes, count = (
-        access_by_index(source).sizes,
-        access_by_index(acc).sizes,
-        len(records.field_dtypes(acc)),
-    )
+    count = len(records.field_dtypes(acc))
 
     @inline
     def through(
@@ -262,9 +248,7 @@ def _through(
         s1, d1 = moved(s0, jump, spacing * k1), moved(d0, jump_out, spacing * k1)
         s2, d2 = moved(s0, jump, spacing * k2), moved(d0, jump_out, spacing * k2)
         s3, d3 = moved(s0, jump, spacing * k3), moved(d0, jump_out, spacing * k3)
-        # Constant steps save registers.
-        sx = x_sizes if dense else words(lists + 8 * at.X_STEP * count)
-        sy = a_sizes if dense else words(lists + 8 * at.OUT_STEP * count)
+        sx, sy = words(lists + 8 * at.X_STEP * count), words(lists + 8 * at.OUT_STEP * count)
         first = 0
         if start:
             a, b = get(start), get(start + k1 * step)

@@ -252,7 +252,10 @@ def _plan_of(
     pointers = [view.ptr for view in (*views, *targets)]
     offsets = [0] * len(pointers)
     if strategy.is_reverse:  # the scan's first element is the last in memory
-        offsets = [_last_offset(elements, side) for side in range(len(pointers))]
+        offsets = [
+            sum((extent - 1) * strides[side] for extent, strides in elements)
+            for side in range(len(pointers))
+        ]
         elements = [(extent, tuple(-s for s in strides)) for extent, strides in elements]
     addresses = tuple(pointer + offset for pointer, offset in zip(pointers, offsets, strict=True))
     case = Case(
@@ -260,10 +263,6 @@ def _plan_of(
         at, strategy,
     )  # fmt: skip
     return _KERNELS[kernel](case)
-
-
-def _last_offset(elements: Dims, side: int) -> int:
-    return sum((extent - 1) * strides[side] for extent, strides in elements)
 
 
 def _tiles(case: Case) -> Plan:

@@ -42,11 +42,6 @@ CHAIN_TAIL = 14
 (OUT_AT, DOWN, OUT_DOWN, ACROSS, OUT_ACROSS, OUT_PACK, NUMBER) = range(LEAF, LEAF + 7)
 
 
-def columns_scratch(acc: np.dtype[Any]) -> int:
-    """Return the scratch bytes of columns without those for packing and conversion."""
-    return 3 * SLOTS + COLUMNS * sum(number.itemsize for number in records.field_dtypes(acc))
-
-
 INCLUSIVE, EXCLUSIVE = "inclusive_scan", "exclusive_scan"
 
 

@@ -152,7 +152,9 @@ def _(problem: Search, views: Sequence[View], op: Operator | None, targets: Sequ
     kind = policy_of(order.element, dev.shared_limit)
     kind = replace(kind, may_fall=problem.may_fall)
     num_queries = math.prod(shape)
-    alignment = _alignment(problem, order, views[0])
+    # If the sorted array has the layout of its samples, else 0.
+    is_like = problem.sides[0] == order.element and views[0].strides[0] == order.element.itemsize
+    alignment = math.gcd(VECTOR_BYTES, views[0].ptr) if is_like else 0
     kind = with_samples(kind, order.element, problem.num_sorted, num_queries, alignment)
     tiling = tiling_of(kind, problem.num_sorted, num_queries, dev.num_sms)
     searching = spec(
@@ -182,10 +184,3 @@ def _(problem: Search, views: Sequence[View], op: Operator | None, targets: Sequ
         **samples,
     )  # fmt: skip
     return Plan(device, [sample_step, step], [Piece(num_items * order.element.itemsize, KEPT)])
-
-
-def _alignment(problem: Search, order: Comparison, first: View) -> int:
-    """Return the sorted array's alignment if its layout is that of its samples, else 0."""
-    if problem.sides[0] != order.element or first.strides[0] != order.element.itemsize:
-        return 0
-    return math.gcd(VECTOR_BYTES, first.ptr)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gpualgo._algorithms import materialized
 from gpualgo._algorithms.merge_sort import problem as in_order
 from gpualgo._algorithms.merge_sort.problem import comparison_of, descending_of
 from gpualgo._arrays.forms import Form
@@ -14,7 +15,6 @@ from gpualgo._arrays.view import View, as_view
 from gpualgo._base import dtypes
 from gpualgo._base.errors import shown
 from gpualgo._base.strides import order_of
-from gpualgo._lazy import is_lazy
 from gpualgo._pipeline import checks, device_checks, inputs
 from gpualgo._pipeline.inputs import Views
 from gpualgo._pipeline.problem import Array, Call, Problem, Result, problem_of
@@ -77,13 +77,10 @@ class Search(Problem):
     def of_empty(self, op: Any, init: Any) -> Array:
         return np.zeros((), self.results[0].dtype)
 
-    def parse_arrays(self, arguments: Sequence[Any], where: str) -> tuple[Views, Forms] | None:
+    def parse_arrays(self, arguments: tuple[Any, ...]) -> tuple[Views, Forms] | None:
         if len(arguments) != 2:
             return None
-        try:
-            return arguments_of(arguments[0], arguments[1], self.where, self.num_arguments > 0)
-        except ValueError:  # shapes differ from the prepared ones, which the caller reports
-            return None
+        return arguments_of(*arguments, self.where, self.num_arguments > 0)
 
 
 def _common(x: View, y: View, name: str, other: str, where: str) -> np.dtype[Any]:
@@ -155,7 +152,7 @@ def search_problem(
         raise TypeError(f"{where}: side must be 'left' or 'right', got {shown(side)}")
     if side not in ("left", "right"):
         raise ValueError(f"{where}: side must be 'left' or 'right', got {shown(side)}")
-    a, v = _materialized(a, v, out, where, stream)
+    a, v = materialized({"a": a, "v": v}, (out,), where, stream)
     views, forms = arguments_of(a, v, where, less is not None)
     if dtype is None:
         dtype = INDEX if out is None else as_view(out, f"{where}: out").dtype
@@ -178,18 +175,9 @@ def binning_problem(bins: Any, v: Any, side: str, where: str) -> tuple[Problem, 
 
     If it is descending, results are indices in its reverse, counted from the end.
     """
-    views, forms = arguments_of(*_materialized(bins, v, None, where, None), where, False)
+    bins, v = materialized({"a": bins, "v": v}, (), where, None)
+    views, forms = arguments_of(bins, v, where, False)
     if views[0].device < 0 or forms[0] is not None:
         raise TypeError(f"{where}: bins are no array of numbers on a GPU")
     params = (False,), side == "right", INDEX, 1, forms, True
     return problem_of(Search, views, None, None, params, where, 0), views
-
-
-def _materialized(a: Any, v: Any, out: Any, where: str, stream: Any) -> tuple[Any, Any]:
-    if not (is_lazy(a) or is_lazy(v)):
-        return a, v
-    from gpualgo._lazy.combining import place_lazy
-    from gpualgo._lazy.construction import made
-
-    a, v = place_lazy((a, v), (out,), where)
-    return made(a, False, f"{where}: a", stream), made(v, False, f"{where}: v", stream)

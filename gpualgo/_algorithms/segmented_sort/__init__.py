@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from gpualgo._algorithms import materialized
 from gpualgo._algorithms.merge_sort.problem import descending_of
 from gpualgo._algorithms.segmented_sort.problem import SegmentedSort, arguments_of
-from gpualgo._lazy import is_lazy
 from gpualgo._pipeline.problem import problem_of
 from gpualgo._pipeline.run import run
 
@@ -70,13 +70,8 @@ def segmented_sort(
     >>> ga.segmented_sort(keys, offsets, values=np.arange(8), descending=True)[1]
     array([2, 0, 1, 5, 4, 6, 3, 7])
     """
-    if is_lazy(keys) or is_lazy(values) or is_lazy(offsets):
-        from gpualgo._lazy.combining import place_lazy
-        from gpualgo._lazy.construction import made
-
-        keys, values, offsets = place_lazy((keys, values, offsets), (out,), _WHERE)
-        keys = made(keys, False, f"{_WHERE}: keys", stream)
-        values = made(values, False, f"{_WHERE}: values", stream)
+    arguments = {"keys": keys, "values": values, "offsets": offsets}
+    keys, values, offsets = materialized(arguments, (out,), _WHERE, stream)
     views, forms = arguments_of(keys, offsets, values, _WHERE, stream)
     directions = descending_of(descending, forms[0], None, _WHERE)
     num_keys = 1 if forms[0] is None else len(forms[0].names)

@@ -15,18 +15,17 @@ import numpy as np
 from gpualgo._algorithms.radix_sort.cpu import sort_rows
 from gpualgo._algorithms.radix_sort.cpu_digits import Order
 from gpualgo._algorithms.radix_sort.cpu_numpy import SHARED_BYTES, has_vectors_for
-from gpualgo._algorithms.radix_sort.problem import Sort
+from gpualgo._algorithms.radix_sort.problem import sort_problem
 from gpualgo._algorithms.segmented_sort import problem as at
 from gpualgo._algorithms.segmented_sort.problem import SegmentedSort
-from gpualgo._arrays.forms import Form
-from gpualgo._arrays.view import view_of
+from gpualgo._arrays.view import NumPy
 from gpualgo._base import threads
 from gpualgo._cpu.kernels import get_kernel, named
 from gpualgo._cpu.launch import run_tasks
 from gpualgo._cpu.memory import address
 from gpualgo._cpu.plan import Plan, Routine, compiled, of_numpy
+from gpualgo._driver.default_device import CPU
 from gpualgo._pipeline import planners
-from gpualgo._pipeline.problem import Call
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
@@ -62,11 +61,8 @@ def _pairs(problem: SegmentedSort, arrays: Sequence[Array], results: Sequence[Ar
     """Return the plan that sorts by the start of an element's segment, then by its key."""
     count, begins = problem.num_keys, _positions(len(arrays[0]))
     items = [begins, *arrays[:count], *arrays[count + 1 :]]
-    form = Form(tuple, (None,) * (1 + count))
-    forms = (form, Form(tuple, (None,) * len(arrays[count + 1 :])))[: 1 + (len(arrays) > count + 1)]
-    params = (False, *problem.order.directions), 0, None, 0, None, forms
-    views = tuple([view_of(x, problem.where) for x in items])
-    pairs = Sort(Call(problem.device, views, None, None, params, problem.where))
+    views, directions = [NumPy.view(x) for x in items], (False, *problem.order.directions)
+    pairs = sort_problem(views, 1 + count, problem.where, CPU, directions=directions)
     return planners.cpu_plan(pairs, items, [begins, *results], None)
 
 

@@ -98,14 +98,10 @@ def policy_of(
     if sum(values) > WIDE_VALUES:
         policy = replace(policy, blocks_per_sm=max(1, policy.blocks_per_sm - 1))
     while policy.shared_bytes(key_bytes, has_values) > shared_limit:
-        policy = _narrower(policy, policy.block_threads // 2)
+        threads = policy.block_threads // 2
+        merge_threads = min(policy.merge_threads, threads)
+        policy = replace(policy, block_threads=threads, merge_threads=merge_threads)
     return policy
-
-
-def _narrower(policy: Policy, threads: int) -> Policy:
-    """Return the policy with at most `threads` threads, for sorting and for merging."""
-    threads = min(policy.block_threads, threads)
-    return replace(policy, block_threads=threads, merge_threads=min(policy.merge_threads, threads))
 
 
 def span_specs(policy: Policy, overlaps: bool) -> list[Spec]:

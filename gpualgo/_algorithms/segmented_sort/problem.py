@@ -49,7 +49,7 @@ class SegmentedSort(KeysAndValues):
         of_segments.check_values(offsets, self.row_items, self.where, stream, "keys")
         return self
 
-    def spread(self, arguments: tuple[Any, ...]) -> tuple[Views, Forms] | None:
+    def parse_arrays(self, arguments: tuple[Any, ...]) -> tuple[Views, Forms] | None:
         if not 1 < len(arguments) < 4:
             return None
         keys, offsets, values = (*arguments, None)[:3]

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from gpualgo._algorithms import materialized
 from gpualgo._arrays.forms import Form
 from gpualgo._arrays.view import View, view_of
 from gpualgo._base import dtypes, recording, records
 from gpualgo._driver.default_device import CPU
-from gpualgo._lazy import is_lazy
 from gpualgo._lazy.sources import arguments_of, elements_of
 from gpualgo._pipeline import checks, device_checks, inputs
 from gpualgo._pipeline.inputs import Views
@@ -37,12 +37,7 @@ CHAIN = 128  # maximum of elements per chain
 
 def view(x: Any, where: str, stream: Any = None, beside: tuple[Any, ...] = ()) -> View:
     """Return the view of offsets; lazy ones are computed on the device of `beside`."""
-    if is_lazy(x):
-        from gpualgo._lazy.combining import place_lazy
-        from gpualgo._lazy.construction import made
-
-        (x,) = place_lazy((x,), beside, where)
-        x = made(x, False, f"{where}: offsets", stream)
+    (x,) = materialized({"offsets": x}, beside, where, stream)
     return view_of(x, f"{where}: offsets")
 
 
@@ -132,13 +127,10 @@ class Segmented(Problem):
         check_values(offsets, self.num_items, self.where, stream)
         return self
 
-    def parse_arrays(self, arguments: Sequence[Any], where: str) -> tuple[Views, Forms] | None:
+    def parse_arrays(self, arguments: tuple[Any, ...]) -> tuple[Views, Forms] | None:
         if len(arguments) != 2:
             return None
-        try:
-            views, form = inputs.spread(arguments[0], f"{self.where}: x")
-        except ValueError:  # shapes differ from the prepared ones, which the caller reports
-            return None
+        views, form = inputs.spread(arguments[0], f"{self.where}: x")
         return (*views, view(arguments[1], self.where)), (form, None)
 
 

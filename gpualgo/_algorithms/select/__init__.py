@@ -120,7 +120,7 @@ def _solve(
     views, op, form, num_arguments = _input_of(x, predicate, where, (out, out_count))
     params = SelectParams(form, keeps_rest)
     problem = problem_of(Selection, views, op, None, params, where, num_arguments)
-    return counted.solve(problem, views, op, out, out_count, stream)
+    return counted.solve(problem, views, op, None, out, stream, out_count)
 
 
 def _input_of(

@@ -10,6 +10,7 @@ import numpy as np
 from gpualgo._arrays.forms import Form, form_of
 from gpualgo._arrays.view import View
 from gpualgo._base import records
+from gpualgo._base.errors import CompileError
 from gpualgo._cpu.plan import LEAF
 from gpualgo._lazy.sources import Source, arguments_of, elements_of
 from gpualgo._operators.operator import Operator
@@ -104,7 +105,7 @@ class Selection(Selecting):
             if self.is_marked:
                 self._set_form_of_pairs(of_x)
             else:
-                self._check_predicate(op)
+                check_bool(self, op, records.register_dtype(self.source), "predicate")
         size = math.prod(self.shape)
         is_upper_bound = not self.keeps_rest
         outs = tuple(Result((size,), leaf, is_upper_bound=is_upper_bound) for leaf in self.written)
@@ -145,17 +146,20 @@ class Selection(Selecting):
         names = [name.partition(".")[2] for name in pair.names[:-1]]
         self.form = form_of(names, source.forms) if len(fields) > 1 or names[0] else None
 
-    def _check_predicate(self, op: Operator) -> None:
-        element = records.register_dtype(self.source)
-        returned = outputs.dtype_of(op, (element,), None, self.device, self.where)
-        what = f"{self.where}: predicate returns"
-        check_bool(returned, records.shown(element), what, "a: a != 0")
 
-
-def check_bool(returned: np.dtype[Any], of_what: str, begin: str, example: str) -> None:
-    """Raise TypeError unless a function returns bool; `example` is of a lambda that does."""
+def check_bool(
+    problem: Problem, op: Operator, element: np.dtype[Any], name: str, num_elements: int = 1
+) -> None:
+    """Raise TypeError unless a function, named in errors, returns a bool of so many elements."""
+    arguments = (element,) * num_elements
+    try:
+        returned = outputs.dtype_of(op, arguments, None, problem.device, problem.where)
+    except CompileError as error:
+        checks.name(error, op, problem.where, name)
+        raise
     if returned != BOOL:
+        two, example = ("two ", "a, b: a == b") if num_elements == 2 else ("", "a: a != 0")
         raise TypeError(
-            f"{begin} {records.shown(returned)} of {of_what}, but must return bool; compare, as in "
-            f"lambda {example}"
+            f"{problem.where}: {name} returns {records.shown(returned)} of {two}"
+            f"{records.shown(element)}, but must return bool; compare, as in lambda {example}"
         )

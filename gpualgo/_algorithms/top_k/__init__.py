@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex
 
 import numpy as np
 
+from gpualgo._algorithms import materialized
 from gpualgo._algorithms.radix_sort.problem import key_dtype_of
 from gpualgo._arrays.forms import Form
 from gpualgo._arrays.view import View, view_of
 from gpualgo._base.errors import Elsewhere, shown
 from gpualgo._base.strides import order_of
-from gpualgo._lazy import is_lazy
 from gpualgo._pipeline import checks
 from gpualgo._pipeline.problem import Call, Problem, Result, problem_of
 from gpualgo._pipeline.run import run
@@ -229,12 +229,7 @@ def _parse(x: Any, axis: Any, out: Any, stream: Any, where: str) -> tuple[View, 
     """Return the view of an argument, computed if it is lazy, and the axis as an int."""
     if type(axis) is not int:
         axis = checks.plain_axis(axis, where)
-    if is_lazy(x):
-        from gpualgo._lazy.combining import place_lazy
-        from gpualgo._lazy.construction import made
-
-        (x,) = place_lazy((x,), (out,), where)
-        x = made(x, axis is None, f"{where}: x", stream)
+    (x,) = materialized({"x": x}, (out,), where, stream, axis is None)
     if isinstance(x, tuple):
         raise TypeError(
             f"{where}: x is a tuple, and tuples are not supported here; pass "

@@ -154,7 +154,8 @@ _COUNTING = (
     (cuda, "_FEW_KEYS", {1: 0}),
 )
 _FEW_SAMPLES = (
-    (histogram, "SMALL_SHAPES", {1 << 30: histogram.Shape(64, 1, 1 << 7, 2)}),
+    (histogram, "SMALL_SHAPES", {1 << 30: histogram.Small(64, 1, 2)}),
+    (histogram, "SMALL_TABLE", 1 << 7),
     (histogram, "SLOT_THREADS", 1),
     (histogram, "SM_THREADS", 64),
     (histogram, "MOST_ROUNDS", 9),
