@@ -100,27 +100,6 @@ def test_no_elements(backend: Backend) -> None:
         np.testing.assert_array_equal(found, np.array([(1, 2), (1, 2)], empty.dtype))
 
 
-def test_refused(backend: Backend) -> None:
-    indices, x = backend.to_device(np.array([1, 1, 0])), backend.to_device(np.array([1, 2, 3]))
-    f = ga.reduce_by_index
-    cases: list[tuple[Any, str, tuple[Any, ...]]] = [
-        (TypeError, "indices have dtype", (backend.to_device(np.ones(3)), x, 2)),
-        (TypeError, "indices are tuples", ((indices, indices), x, 2)),
-        (TypeError, "indices has big-endian dtype", (np.array([1], ">i4"), np.ones(1), 2)),
-        (ValueError, "indices have shape .* pass an index for each", (indices[:2], x, 2)),
-        (TypeError, "an index and an element of x have 9 numbers", (indices, (x,) * 8, 2)),
-        (TypeError, "size must be an int", (indices, x, 2.0)),
-        (ValueError, "size is -1", (indices, x, -1)),
-        (ValueError, "size is 1099511627776, and at most", (indices, x, 1 << 40)),
-        (ValueError, "size is 1000000000000000000000", (indices, x, 10**21)),
-        (ValueError, "op has no known identity", (indices, x, 2, None, max)),
-        (TypeError, "x", (indices, [1, 2, 3], 2)),
-    ]
-    for kind, message, arguments in cases:
-        with pytest.raises(kind, match=rf"^reduce_by_index: {message}"):
-            f(*arguments)
-
-
 @pytest.mark.parametrize("size", [9, 9000])
 def test_what_no_kernel_takes(cuda: Backend, size: int) -> None:
     """It is told by the names of this call, whichever others do its work."""
