@@ -101,12 +101,6 @@ def test_several_axes(backend: Backend) -> None:
     np.testing.assert_array_equal(backend.to_host(high), x.max((0, 2)))
 
 
-def test_numpy_scalars() -> None:
-    x = np.array([2.5, 1.5])
-    assert type(ga.argmin(x)) is np.int64
-    assert [type(end) for end in ga.minmax(x)] == [np.float64] * 2
-
-
 @pytest.mark.parametrize("n", [1001, 70_003])
 def test_cut_for_threads(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
     from gpualgo._algorithms.extremes import cpu

@@ -225,13 +225,6 @@ def test_graphs(cuda: Backend) -> None:
     check(cuda, [out[: int(cuda.to_host(count))] for out in outs], x)
 
 
-def test_named_tuple(backend: Backend) -> None:
-    result = ga.run_length_encode(backend.to_device(np.array([5, 5, 7])))
-    assert type(result) is ga.RunLengthEncoded
-    assert backend.to_host(result.values).tolist() == [5, 7]
-    assert backend.to_host(result.lengths).tolist() == [2, 1]
-
-
 @pytest.mark.usefixtures("cuda")
 def test_what_cannot_be_recorded() -> None:
     """It is told by this call's name, whichever other does the work."""
