@@ -71,6 +71,7 @@ def test_every_function(backend: Backend) -> None:
         (ga.inclusive_scan_by_key, keys, x, None, minus),
         (ga.exclusive_scan_by_key, keys, x, 0.0, minus),
         (ga.reduce_by_index, keys, x, 15, 0.0, minus),
+        (ga.rolling, x, 3, minus),
         (ga.segmented_reduce, x, offsets, 0.0, minus),
         (ga.segmented_inclusive_scan, x, offsets, None, minus),
         (ga.segmented_exclusive_scan, x, offsets, 0.0, minus),

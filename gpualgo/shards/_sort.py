@@ -234,7 +234,7 @@ def sorted_runs(
 
 def _global_indices(positions: Any, start: int, dtype: Any) -> Any:
     """Return positions in a shard as positions in the whole row."""
-    return ga.transform(operator.add, positions, np.int64(start), dtype=dtype)
+    return ga.transform(operator.add, positions, dtype.type(start), dtype=dtype)
 
 
 # --- Argsort of sharded keys: a sort by key, with indices of which each merge makes global ones.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -182,3 +183,17 @@ def test_broadcasts_are_alike(backend: Backend, axis: int) -> None:
     for other in (one, one.reshape(()), one, *([9, 9] if isinstance(one, np.ndarray) else [])):
         got = ga.adjacent_difference((short, other), lambda a, b: (a[0] - b[0], a[1] + b[1]))
         same(backend, got[1], np.array([9, 18, 18, 18]))
+
+
+@pytest.mark.parametrize("n", [0, 1, 5])
+def test_bools_as_of_transform(backend: Backend, n: int) -> None:
+    x = backend.to_device(np.ones(n, bool))
+    refusals = []
+    for call in (
+        lambda: ga.transform(operator.sub, x, x),
+        lambda: ga.adjacent_difference(x),
+    ):
+        with pytest.raises(ga.CompileError) as caught:
+            call()
+        refusals.append(str(caught.value).partition(":")[2])
+    assert refusals[0] == refusals[1]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import namedtuple
 from collections.abc import Callable
 from typing import Any
 
@@ -71,54 +70,10 @@ def test_shares() -> None:
     assert found.tolist() == np.bincount(x % 37, x).tolist()
 
 
-def test_none(backend: Backend) -> None:
-    """No elements, no results, and results of which there are no elements."""
-    none = backend.to_device(np.zeros(0, np.int64))
-    same_bits(backend, ga.reduce_by_index(none, none, 3), np.zeros(3, np.int64))
-    same_bits(backend, ga.reduce_by_index(none, none, 0), np.zeros(0, np.int64))
-    one = backend.to_device(np.array([1]))
-    op = ga.Operator(lambda a, b: max(a, b), identity=-9)
-    same_bits(backend, ga.reduce_by_index(one, one, 3, None, op), np.array([-9, 1, -9]))
-
-
 def test_no_results(cuda: Backend) -> None:
     """Of size 0 all indices are out of range."""
     indices, x = cuda.to_device(np.array([0, 1, 7])), cuda.to_device(np.ones(3, np.float32))
     same_bits(cuda, ga.reduce_by_index(indices, x, 0), np.zeros(0, np.float32))
-
-
-def test_no_elements(backend: Backend) -> None:
-    """Results are tuples, or structured, as the elements are."""
-    indices, x = backend.to_device(np.zeros(0, np.int32)), backend.to_device(np.zeros(0))
-    pair = namedtuple("pair", "s m")
-    got = ga.reduce_by_index(indices, pair(x, x), 2, (1.0, 2.0), lambda a, b: a)
-    assert type(got) is pair
-    assert [backend.to_host(a).tolist() for a in got] == [[1.0, 1.0], [2.0, 2.0]]
-    if backend.xp is np:
-        empty = np.zeros(0, [("s", "f4"), ("m", "i1")])
-        found = ga.reduce_by_index(indices, empty, 2, (1, 2), lambda a, b: a)
-        np.testing.assert_array_equal(found, np.array([(1, 2), (1, 2)], empty.dtype))
-
-
-def test_refused(backend: Backend) -> None:
-    indices, x = backend.to_device(np.array([1, 1, 0])), backend.to_device(np.array([1, 2, 3]))
-    f = ga.reduce_by_index
-    cases: list[tuple[Any, str, tuple[Any, ...]]] = [
-        (TypeError, "indices have dtype", (backend.to_device(np.ones(3)), x, 2)),
-        (TypeError, "indices are tuples", ((indices, indices), x, 2)),
-        (TypeError, "indices has big-endian dtype", (np.array([1], ">i4"), np.ones(1), 2)),
-        (ValueError, "indices have shape .* pass an index for each", (indices[:2], x, 2)),
-        (TypeError, "an index and an element of x have 9 numbers", (indices, (x,) * 8, 2)),
-        (TypeError, "size must be an int", (indices, x, 2.0)),
-        (ValueError, "size is -1", (indices, x, -1)),
-        (ValueError, "size is 1099511627776, and at most", (indices, x, 1 << 40)),
-        (ValueError, "size is 1000000000000000000000", (indices, x, 10**21)),
-        (ValueError, "op has no known identity", (indices, x, 2, None, max)),
-        (TypeError, "x", (indices, [1, 2, 3], 2)),
-    ]
-    for kind, message, arguments in cases:
-        with pytest.raises(kind, match=rf"^reduce_by_index: {message}"):
-            f(*arguments)
 
 
 @pytest.mark.parametrize("size", [9, 9000])

@@ -123,15 +123,6 @@ def test_misaligned_on_a_device(cuda: Backend) -> None:
         f(x, (x, odd), None, lambda a, b: b)
 
 
-def test_numbers_beside_arrays(backend: Backend) -> None:
-    x = backend.to_device(np.array([2, 0, 2]))
-    keys, (last, nines) = ga.reduce_by_key((x, 9), (x, 9), None, lambda a, b: b)
-    found = [backend.to_host(a).tolist() for a in (*keys, last, nines)]
-    assert found == [[0, 2], [9, 9], [0, 2], [9, 9]]
-    scans = ga.inclusive_scan_by_key((x, 9), (x, 9), None, lambda a, b: (a[0] + b[0], b[1]))
-    assert [backend.to_host(a).tolist() for a in scans] == [[2, 0, 4], [9, 9, 9]]
-
-
 @pytest.mark.usefixtures("cuda")
 def test_what_cannot_be_recorded() -> None:
     """It is told by this call's name, whichever other does the work."""
@@ -141,22 +132,3 @@ def test_what_cannot_be_recorded() -> None:
     out, count = (np.zeros(3, np.int64), np.zeros(3, np.int64)), np.zeros((), np.int64)
     with pytest.raises(RuntimeError, match=r"^reduce_by_key: an array is pageable"), ga.graph():
         ga.reduce_by_key(x, x, out=out, out_count=count)
-
-
-def test_tuples_within_tuples(backend: Backend) -> None:
-    k, x = backend.to_device(np.array([2, 1, 2])), backend.to_device(np.array([1, 2, 4]))
-
-    def op(a: Any, b: Any) -> Any:
-        return (a[0][0] + b[0][0], b[0][1]), max(a[1], b[1])
-
-    got = ga.reduce_by_key(((k, k), k), ((x, x), x), None, op)
-    ((first, last), largest) = got.aggregates
-    found = [*got.keys[0], got.keys[1], first, last, largest]
-    want = [[1, 2], [1, 2], [1, 2], [2, 5], [2, 4], [2, 4]]
-    assert [backend.to_host(a).tolist() for a in found] == want
-    ((first, last), largest) = ga.inclusive_scan_by_key(k, ((x, x), x), None, op)
-    want = [[1, 2, 5], [1, 2, 4], [1, 2, 4]]
-    assert [backend.to_host(a).tolist() for a in (first, last, largest)] == want
-    ((first, last), largest) = ga.reduce_by_index(k, ((x, x), x), 3, ((0, 0), 0), op)
-    want = [[0, 2, 5], [0, 2, 4], [0, 2, 4]]
-    assert [backend.to_host(a).tolist() for a in (first, last, largest)] == want

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import dask
 import dask.array as da
 import numpy as np
+from pieces import affine, compose, first, last, leaves
+
+__all__ = ["affine", "built", "check", "compose", "cut", "first", "last", "leaves", "ones"]
 
 
 class Computed(AssertionError):
@@ -28,11 +30,6 @@ def built(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
 def cut(x: np.ndarray[Any, Any], *sizes: Sequence[int]) -> Any:
     """Return a dask array in chunks of these sizes along each axis."""
     return da.from_array(x, chunks=tuple(map(tuple, sizes)))
-
-
-def leaves(x: Any) -> list[Any]:
-    """Return the arrays of a result."""
-    return [leaf for item in x for leaf in leaves(item)] if isinstance(x, tuple) else [x]
 
 
 def check(got: Any, want: Any) -> None:
@@ -60,30 +57,3 @@ def _bits(x: np.ndarray[Any, Any]) -> Any:
 def ones(n: int) -> tuple[int, ...]:
     """Return chunks of one element."""
     return (1,) * n
-
-
-# Products of permutations of three things: no two factors may be swapped.
-_PERMUTATIONS = list(itertools.permutations(range(3)))
-TABLE = np.array(
-    [[_PERMUTATIONS.index(tuple(p[i] for i in q)) for q in _PERMUTATIONS] for p in _PERMUTATIONS]
-)
-
-
-def compose(a: Any, b: Any) -> Any:
-    """Return the product of two permutations, by a table that the function captures."""
-    return TABLE[a, b]
-
-
-def affine(f: Any, g: Any) -> Any:
-    """Return the function that is f and then g, each ``a·x + b`` modulo a prime."""
-    return (f[0] * g[0] % 97, (f[1] * g[0] + g[1]) % 97)
-
-
-def first(a: Any, b: Any) -> Any:
-    """Return the first."""
-    return a
-
-
-def last(a: Any, b: Any) -> Any:
-    """Return the last."""
-    return b

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
-from chunked import built, check, cut, ones
-from support import a_few
+from chunked import built, check, cut
 
 import gpualgo as ga
 import gpualgo.dask as gd
@@ -47,40 +44,17 @@ def test_what_was_selected_goes_on() -> None:
             built(function, some, *args)
 
 
-@pytest.mark.parametrize("axis", [0, -1, None])
-@pytest.mark.parametrize("mode", ["largest", "smallest"])
-def test_top_k(axis: Any, mode: str) -> None:
-    floats = np.where(RNG.random(H.shape) < 0.2, np.nan, H.astype(np.float32))
-    for h in (H, floats, np.zeros(H.shape, bool)):
-        # Into blocks in C order dask's expressions (2026.8) do not bring such columns.
-        x = cut(h, (7, 0, 13), ones(30) if hasattr(X, "reshape") else (9, 11, 10))
-        for k in (0, 1, 7, 20):
-            got = built(ga.top_k, x, k, axis=axis, mode=mode)
-            check(got, ga.top_k(h, k, axis=axis, mode=mode))
-    for k, axis_of in ((31, 1), (-1, 0), (601, None)):
+def test_what_does_not_fit() -> None:
+    for k, axis in ((31, 1), (-1, 0), (601, None)):
         errors = []
         for x in (H, X):
             with pytest.raises(ValueError, match="k is") as caught:
-                built(ga.top_k, x, k, axis=axis_of)
+                built(ga.top_k, x, k, axis=axis)
             errors.append(str(caught.value))
         assert errors[0] == errors[1]
-
-
-def test_searchsorted() -> None:
-    a, v = np.sort(H.reshape(-1)), RNG.integers(-9, 60, (5, 6))
-    table, wanted = cut(a, (100, 0, 400, 100)), cut(v, (2, 3), (6,))
-    for side in a_few(("left", "right")):
-        for asked, real in a_few(((wanted, v), (v, v), (3, 3), (3.5, 3.5), (v + 0.5, v + 0.5)), 3):
-            check(
-                built(ga.searchsorted, table, asked, side=side), ga.searchsorted(a, real, side=side)
-            )
-        check(built(ga.searchsorted, a, wanted, side=side), ga.searchsorted(a, v, side=side))
-    back = cut(a[::-1].copy(), (250, 350))
-    want = ga.searchsorted(a[::-1], v, descending=True)
-    check(built(ga.searchsorted, back, wanted, descending=True), want)
-    check(built(ga.searchsorted, back, wanted, less=lambda p, q: p > q), want)
-    pair = (cut(a, (300, 300)), cut(np.arange(600), (300, 300)))
-    got = built(gd.searchsorted, pair, (wanted, 50), dtype=np.uint16)
-    check(got, ga.searchsorted((a, np.arange(600)), (v, np.full_like(v, 50)), dtype=np.uint16))
     with pytest.raises(ValueError, match="dtype"):
-        built(gd.searchsorted, table, wanted, dtype=np.int8)
+        built(gd.searchsorted, cut(np.arange(600), (300, 300)), H, dtype=np.int8)
+    with pytest.raises(ValueError, match="keys have shape"):
+        built(gd.reduce_by_key, X, H[1:])
+    with pytest.raises(ValueError, match=r"shapes .* do not broadcast together"):
+        built(ga.transform, lambda a, b: a, X, np.arange(20))

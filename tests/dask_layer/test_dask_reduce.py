@@ -8,7 +8,7 @@ import dask.array as da
 import numpy as np
 import pytest
 import support
-from chunked import affine, built, check, compose, cut, first, last, ones
+from chunked import affine, built, check, compose, cut, ones
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support import a_few
@@ -19,24 +19,6 @@ import gpualgo.dask as gd
 RNG = np.random.default_rng(7)
 H = RNG.integers(0, 6, (12, 10))
 CHUNKS = [((5, 7), (3, 3, 4)), ((12,), (10,)), ((1, 0, 11), ones(10)), (ones(12), (10,))]
-
-
-@pytest.mark.parametrize("chunks", CHUNKS, ids=str)
-@pytest.mark.parametrize("axis", [None, 0, -1, (0, 1), ()])
-@pytest.mark.parametrize("op", [compose, first, last, max], ids=lambda op: op.__name__)
-def test_order_and_axes(chunks: Any, axis: Any, op: Any) -> None:
-    x = cut(H, *chunks)
-    check(built(ga.reduce, x, None, op, axis=axis), ga.reduce(H, None, op, axis=axis))
-
-
-@pytest.mark.parametrize("axis", [None, 0, 1])
-def test_options(axis: Any) -> None:
-    x = cut(H, *CHUNKS[0])
-    for options in (
-        {"keepdims": True}, {"dtype": np.float32}, {"init": np.int8(3)}, {"init": 5},
-    ):  # fmt: skip
-        options = {"axis": axis, **options}
-        check(built(gd.reduce, x, **options), ga.reduce(H, **options))
 
 
 def test_a_start_for_each_row() -> None:
@@ -73,20 +55,6 @@ def test_tuples(axis: Any) -> None:
     check(built(gd.reduce, Affine(*pair), None, named), ga.reduce(x, None, named))
     check(gd.reduce((pair[0], row), None, affine), ga.reduce((a, row), None, affine))
     check(gd.reduce((pair[0], 2), None, affine), ga.reduce((a, 2), None, affine))
-
-
-def test_records() -> None:
-    x = np.zeros((12, 10), [("factor", "i8"), ("term", "i8")])
-    x["factor"], x["term"] = RNG.integers(1, 97, (2, 12, 10))
-
-    def op(f: Any, g: Any) -> Any:
-        return (f.factor * g.factor % 97, (f.term * g.factor + g.term) % 97)
-
-    for axis in a_few((None, 0, 1)):
-        check(
-            built(ga.reduce, cut(x, *CHUNKS[0]), None, op, axis=axis),
-            ga.reduce(x, None, op, axis=axis),
-        )
 
 
 @settings(max_examples=support.examples(25), deadline=None)

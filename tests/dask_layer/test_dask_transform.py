@@ -17,22 +17,6 @@ H = RNG.random((12, 10)).astype(np.float32)
 X = cut(H, (5, 7), (3, 3, 4))
 
 
-def test_broadcasting_and_numbers() -> None:
-    row, column = RNG.random((2, 12)).astype(np.float32)
-    for others in (
-        (row[:10],), (column[:, None],), (2.0,), (np.float64(2),), (H.T[0, :, None],),
-        (cut(row[:10], (5, 5)),), (np.float32([3]),),
-    ):  # fmt: skip
-        real = tuple(x.compute() if hasattr(x, "compute") else x for x in others)
-        got = built(ga.transform, lambda a, b: a * 2.0 + b, X, *others)
-        check(got, ga.transform(lambda a, b: a * 2.0 + b, H, *real))
-        assert got.chunks == X.chunks
-    outer = built(ga.transform, lambda a, b: a - b, cut(column[:, None], (5, 7), (1,)), X[0])
-    check(outer, ga.transform(lambda a, b: a - b, column[:, None], H[0]))
-    with pytest.raises(ValueError, match=r"shapes .* do not broadcast together"):
-        built(ga.transform, lambda a, b: a, X, row)
-
-
 class Point(NamedTuple):
     x: Any
     y: Any

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from support import (
     BFLOAT16,
-    COMPLEX,
     REAL,
     Backend,
     a_few,
@@ -100,30 +99,6 @@ def test_several_axes(backend: Backend) -> None:
     low, high = ga.minmax(backend.to_device(x), (0, -1))
     np.testing.assert_array_equal(backend.to_host(low), x.min((0, 2)))
     np.testing.assert_array_equal(backend.to_host(high), x.max((0, 2)))
-
-
-def test_numpy_scalars() -> None:
-    x = np.array([2.5, 1.5])
-    assert type(ga.argmin(x)) is np.int64
-    assert [type(end) for end in ga.minmax(x)] == [np.float64] * 2
-
-
-@pytest.mark.parametrize("name", ["argmin", "argmax", "minmax"])
-def test_refused(backend: Backend, name: str) -> None:
-    function: Any = getattr(ga, name)
-    x = backend.to_device(np.arange(6.0).reshape(2, 3))
-    cases: list[tuple[Any, type[Exception], str]] = [
-        (lambda: function((x, x)), TypeError, "must be an array"),
-    ]
-    cases += [
-        (lambda d=d: function(backend.to_device(np.ones(3, d))), TypeError, "no order")
-        for d in COMPLEX
-    ]
-    for call, kind, message in cases:
-        with pytest.raises(kind, match=message) as caught:
-            call()
-        assert str(caught.value).startswith(f"{name}:")
-        assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("n", [1001, 70_003])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -81,23 +80,3 @@ def test_dtypes(backend: Backend, dtype: np.dtype[Any]) -> None:
     same(backend, ga.count(given, backend.to_device(keep)), keep.sum())
     same(backend, ga.find(given, lambda a: a == a), 0)
     same(backend, ga.count(given, lambda a: a == a), 5003)
-
-
-@pytest.mark.parametrize("function", [ga.find, ga.count])
-def test_bad_input(backend: Backend, function: Callable[..., Any]) -> None:
-    x = backend.to_device(random_array(100, np.dtype("int32")))
-    mask, name = backend.to_device(np.ones(100, bool)), function.__name__
-
-    def refused(kind: type[Exception], message: str, *args: Any, **more: Any) -> None:
-        with pytest.raises(kind, match=rf"^{name}: {message}") as caught:
-            function(*args, **more)
-        assert kind is ga.CompileError or "\n" not in str(caught.value)
-
-    refused(TypeError, "predicate returns int32 of int32, but must return bool", x, lambda a: a)
-    refused(TypeError, "predicate takes 2 argument", x, lambda a, b: a > b)
-    refused(TypeError, "predicate must be a function .* got NoneType", x, None)
-    refused(ga.CompileError, "predicate could not be compiled", x, lambda a: a[0] > 1)
-    refused(TypeError, "predicate is an array of int32", x, x)
-    refused(ValueError, r"predicate has shape \(99,\) and x \(100,\)", x, mask[:99])
-    refused(TypeError, "out has dtype int32", x, mask, out=x[:1].reshape(()))
-    refused(TypeError, "x must be an array", 3.0, mask)

@@ -47,18 +47,6 @@ def test_a_sort_does_not_write_where_it_has_still_to_read() -> None:
     assert_same(v, np.arange(500))
 
 
-def test_unsigned_indices_beyond_int64() -> None:
-    far = np.array([2**64 - 1, 2**63, 3, 0], np.uint64)
-    assert_same(ga.copy(ga.lazy.take(X, far, mode="clip")), X[[7, 7, 3, 0]])
-    places = [int(i) % 5 for i in far]
-    assert_same(ga.copy(ga.lazy.take(X[:5], far)), X[places])
-
-
-@pytest.mark.parametrize("given", [(0, 2), (1, 3), (1, -1, -1), (0, 1), (1, 2), (2, 1, -1)])
-def test_arange_of_bool(given: Any) -> None:
-    assert_same(ga.copy(ga.lazy.arange(*given, dtype=bool)), np.arange(*given, dtype=bool))
-
-
 def test_tuples_become_the_array_of_their_dtype() -> None:
     made = ga.lazy.transform(lambda a: (a, (a > 2, a + 1)), X)
     found = np.asarray(made)
@@ -66,35 +54,6 @@ def test_tuples_become_the_array_of_their_dtype() -> None:
     assert found.shape == made.shape
     for name, want in zip(made.dtype.names or (), (X, X > 2, X + 1), strict=True):
         assert_same(found[name], want)
-
-
-PACKED = np.zeros(3, [("a", np.uint8), ("b", np.float64)])
-REFUSED = [
-    (lambda: ga.lazy.arange(4).reshape((1,) * 33 + (4,)), ValueError, "at most 32 dimensions"),
-    (lambda: ga.lazy.full((1,) * 40, 1), ValueError, "at most 32 dimensions"),
-    (lambda: np.expand_dims(ga.lazy.arange(4), tuple(range(40))), ValueError, "at most 32"),
-    (lambda: ga.lazy.full(2**63, 1), ValueError, "more elements than an int64"),
-    (lambda: ga.lazy.arange(2**63), ValueError, "more than an int64"),
-    (lambda: ga.lazy.arange(1e30), ValueError, "more than an int64"),
-    (lambda: ga.copy(X, out=ga.lazy.arange(8)), TypeError, "out is a lazy array"),
-    (lambda: ga.reduce(X, out=ga.lazy.full((), 3)), TypeError, "out is a lazy array"),
-    (lambda: ga.lazy.arange(3).sum(out=[1]), TypeError, "out must be an array"),
-    (lambda: ga.lazy.arange(3).sum(out=np.zeros(3)), ValueError, "out has shape"),
-    (
-        lambda: ga.lazy.take(PACKED, [0]),
-        ValueError,
-        r"^lazy\.take: x reads .* multiples of 8; copy",
-    ),
-    (lambda: ga.lazy.take(PACKED["b"], [0], axis=0), ValueError, r"^lazy\.take: x reads .* copy"),
-    (lambda: np.argmin(ga.lazy.transform(lambda a: (a, a), X)), TypeError, "tuple elements"),
-    (lambda: ga.minmax(ga.lazy.transform(lambda a: (a, a), X)), TypeError, "have no order"),
-]
-
-
-@pytest.mark.parametrize(("call", "kind", "text"), REFUSED)
-def test_refused_with_a_sentence(call: Any, kind: type[Exception], text: str) -> None:
-    with pytest.raises(kind, match=text):
-        call()
 
 
 def test_expressions_that_are_alike_share_their_function() -> None:

@@ -171,25 +171,3 @@ def test_many_leaves() -> None:
     for x in arrays[:16]:  # the same ones
         again, want = again + x, want + x
     assert_same(ga.copy(again), want)
-
-
-REFUSED: list[tuple[Any, type[Exception], str]] = [
-    (lambda: ga.lazy.transform(operator.add), TypeError, "pass at least one array after op"),
-    (lambda: ga.lazy.transform(operator.add, 1, 2), TypeError, "all arguments are numbers"),
-    (lambda: ga.lazy.transform(3, np.arange(3)), TypeError, "op must be callable, got int"),
-    (lambda: ga.lazy.transform(lambda a: a, np.arange(3), 1), TypeError, "is called with 2"),
-    (lambda: ga.lazy.transform(helper, [1, 2]), TypeError, "lazy.transform: an argument"),
-    (lambda: ga.lazy.transform(helper, np.array("a")), TypeError, "no kernel"),
-    (lambda: ga.lazy.transform(helper, ((np.arange(3),),) * 0), TypeError, "empty tuple"),
-    (lambda: ga.lazy.arange(3) + np.arange(4), ValueError, r"\(3,\), \(4,\) do not broadcast"),
-    (lambda: ga.lazy.transform(helper, np.arange(3.0), dtype=np.int8), TypeError, "does not fit"),
-    (lambda: ga.lazy.transform(helper, np.arange(3), dtype="q0"), TypeError, "not a dtype"),
-    (lambda: ga.lazy.asarray(np.arange(3j)).astype(float), TypeError, "losing the imaginary part"),
-    (lambda: ga.lazy.arange(3)["x"], KeyError, "no fields, not 'x'"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("make", "kind", "words"), REFUSED, ids=[words for _, _, words in REFUSED])
-def test_refused(make: Any, kind: type[Exception], words: str) -> None:
-    with pytest.raises(kind, match=words):
-        make()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import namedtuple
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -124,34 +123,6 @@ def test_values_of_any_size(backend: Backend) -> None:
     _, found = ga.merge(*keys, a_values=first, b_values=second, less=coarse)
     for result, want in zip(found, parts, strict=True):
         assert_bits(backend.to_host(result), want[order])
-
-
-def refused(kind: type[Exception], message: str, call: Callable[[], Any]) -> None:
-    with pytest.raises(kind, match=message) as caught:
-        call()
-    assert "\n" not in str(caught.value)
-
-
-def test_what_is_refused(backend: Backend) -> None:
-    a = backend.to_device(np.arange(5, dtype=np.int32))
-    wide, table = backend.to_device(np.arange(5)), backend.to_device(np.ones((2, 3), np.int32))
-    refused(TypeError, "^merge: a has dtype int32 and b has int64", lambda: ga.merge(a, wide))
-    refused(ValueError, "^merge: b has 2 dimensions", lambda: ga.merge(a, table))
-    refused(TypeError, "^merge: b_values is missing", lambda: ga.merge(a, a, a_values=a))
-    refused(TypeError, "^merge: b has another structure than a", lambda: ga.merge((a, a), a))
-    refused(
-        ValueError, r"^merge: b_values has shape \(4,\)",
-        lambda: ga.merge(a, a, a_values=a, b_values=a[1:]),
-    )  # fmt: skip
-    refused(
-        TypeError, r"^merge: a_values has dtype int32 and b_values has int64",
-        lambda: ga.merge(a, a, a_values=a, b_values=wide),
-    )  # fmt: skip
-    refused(TypeError, "^merge: less returns int", lambda: ga.merge(a, a, less=lambda p, q: p))
-    base = backend.to_device(np.arange(10, dtype=np.int32))
-    refused(ValueError, "^merge: out overlaps a", lambda: ga.merge(base[:5], a, out=base))
-    items = backend.to_device(np.ones(3, np.complex64))
-    refused(TypeError, "^merge: a has dtype complex64", lambda: ga.merge(items, items))
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as nps
 from support import LAYOUTS, Backend
 
+import gpualgo as ga
 import gpualgo.numpy as gnp
 
 DTYPES = [np.dtype(name) for name in (
@@ -81,24 +82,26 @@ def outcome(fn: Any, args: Any, kwargs: Any) -> tuple[Any, type[BaseException] |
 
 def check_same(
     backend: Backend, name: str, *args: Any, ulps: float = 0, theirs: Any = None,
-    numbers: bool = True, **kwargs: Any
+    numbers: bool = True, is_lazy: bool = False, stays_lazy: bool = False, **kwargs: Any
 ) -> None:  # fmt: skip
     """Compare our function with NumPy's of the same name, on a backend.
 
     ``ulps``: how many units in the last place of the largest finite result floats may differ by.
     ``numbers``: whether arrays without axes stay NumPy's, as numbers beside a device's arrays.
+    ``is_lazy``: arrays are given as lazy ones; ``stays_lazy``: and so is the result.
     """
 
     def there(x: Any) -> Any:
         if isinstance(x, np.ndarray) and (x.ndim or not numbers):
-            kept = backend.to_device(x) if backend.xp is not np else x
-            return kept
+            return ga.lazy.asarray(backend.to_device(x)) if is_lazy else backend.to_device(x)
         if isinstance(x, (list, tuple)) and any(isinstance(one, np.ndarray) for one in x):
             return type(x)(map(there, x))
         return x
 
     ours_args = [there(x) for x in args]
     ours_kwargs = {key: there(x) for key, x in kwargs.items()}
+    if isinstance(out := kwargs.get("out"), np.ndarray):
+        ours_kwargs["out"] = backend.to_device(out.copy())
     want, want_error = outcome(theirs or getattr(np, name), args, kwargs)
     got, got_error = outcome(getattr(gnp, name), ours_args, ours_kwargs)
     told = f"{name}{args}, {kwargs}: NumPy {want!r}, ours {got!r}"
@@ -107,6 +110,9 @@ def check_same(
         assert got_error is not None, told
         assert issubclass(got_error, _base(want_error)), told
         return
+    assert "out" not in kwargs or got is ours_kwargs["out"], told
+    assert isinstance(got, ga.lazy.LazyArray) == stays_lazy, told
+    got = ga.copy(got) if stays_lazy else got
     assert_same(backend, got, want, ulps, told)
 
 

@@ -225,41 +225,8 @@ def test_graphs(cuda: Backend) -> None:
     check(cuda, [out[: int(cuda.to_host(count))] for out in outs], x)
 
 
-def test_named_tuple(backend: Backend) -> None:
-    result = ga.run_length_encode(backend.to_device(np.array([5, 5, 7])))
-    assert type(result) is ga.RunLengthEncoded
-    assert backend.to_host(result.values).tolist() == [5, 7]
-    assert backend.to_host(result.lengths).tolist() == [2, 1]
-
-
 @pytest.mark.usefixtures("cuda")
 def test_what_cannot_be_recorded() -> None:
     """It is told by this call's name, whichever other does the work."""
     with pytest.raises(RuntimeError, match=r"^unique: an array is pageable host"), ga.graph():
         ga.unique(np.arange(3), return_inverse=True)
-
-
-def test_bad_input(backend: Backend) -> None:
-    x = backend.to_device(random_array(100, np.dtype("int32")))
-
-    def refused(kind: type[Exception], message: str, call: Callable[..., Any], **more: Any) -> None:
-        with pytest.raises(kind, match=rf"^{call.__name__}: {message}") as caught:
-            call(x, **more)
-        assert "\n" not in str(caught.value)
-
-    encode = ga.run_length_encode
-    refused(TypeError, "eq returns int32 of two int32", encode, eq=lambda a, b: a)
-    refused(TypeError, "eq takes 1 argument", encode, eq=lambda a: a)
-    refused(TypeError, "eq returns int32 of two int32", encode, eq=np.add)
-    refused(TypeError, "eq must be callable, got int", encode, eq=3)
-    refused(TypeError, "out must be a tuple", encode, out=x)
-    refused(TypeError, "out_count is given without out", encode, out_count=x[:1])
-    refused(ValueError, "out is for the elements only", ga.unique, out=x, return_counts=True)
-    refused(TypeError, "consecutive", ga.unique, consecutive=1)
-    for consecutive in a_few((False, True)):
-        refused(ValueError, "out overlaps x", ga.unique, consecutive=consecutive, out=x)
-        for more in ({}, {"return_counts": True}):
-            with pytest.raises(TypeError, match=r"^unique: x must be an array"):
-                ga.unique([1], consecutive=consecutive, **more)
-    with pytest.raises(TypeError, match=r"^unique: x has dtype complex64.* order"):
-        ga.unique(x.astype(np.complex64))

@@ -145,48 +145,12 @@ def test_min_max(backend: Backend, dtype: np.dtype[Any]) -> None:
         assert_same(backend.to_host(ga.inclusive_scan(device, None, op)), want, zero_signs=False)
 
 
-def test_nan_stays_and_zeros_keep_their_signs(backend: Backend) -> None:
-    x = np.array([-0.0, -0.0, 1.0, np.inf, 2.0, -np.inf, 3.0, np.nan, 4.0], np.float32)
-    device = backend.to_device(x)
-    nan = np.nan
-    want = np.array([-0.0, -0.0, 1.0, np.inf, np.inf, nan, nan, nan, nan], np.float32)
-    assert_same(backend.to_host(ga.inclusive_scan(device)), want)
-    assert_same(backend.to_host(ga.inclusive_scan(device, None, lambda a, b: a + b)), want)
-    want = np.array([0.0, 0.0, 0.0, 1.0, np.inf, np.inf, nan, nan, nan], np.float32)
-    assert_same(backend.to_host(ga.exclusive_scan(device)), want)
-
-
 def test_bitwise_and_logical(backend: Backend) -> None:
     for dtype in a_few((np.dtype("bool"), np.dtype("uint8"), np.dtype("int64"))):
         x = random_array(300, dtype)
         for op in (np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.logical_xor):
             want = scanned(lambda a, b, op=op: op(a, b).astype(dtype), x)  # noqa: B023
             assert_same(backend.to_host(ga.inclusive_scan(backend.to_device(x), None, op)), want)
-
-
-IDENTITIES: list[tuple[Any, str, Any]] = [
-    (operator.add, "int8", 0),
-    (operator.mul, "float16", 1),
-    (operator.and_, "int32", -1),
-    (operator.and_, "uint16", 65_535),
-    (np.bitwise_and, "bool", True),
-    (operator.or_, "int64", 0),
-    (operator.xor, "uint8", 0),
-    (np.logical_and, "float32", 1),
-    (np.logical_or, "complex64", 0),
-    (ga.Operator(lambda a, b: max(a, b), identity=-9), "int16", -9),
-    (ga.Operator(lambda a, b: max(a, b), identity=np.float32(-9)), "float64", -9),
-    (ga.Operator(operator.add, identity=5), "int16", 5),
-]
-
-
-@pytest.mark.parametrize(("op", "dtype", "identity"), IDENTITIES, ids=str)
-def test_exclusive_without_init(backend: Backend, op: Any, dtype: str, identity: Any) -> None:
-    for n in (0, 1, 2):
-        x = backend.to_device(np.ones(n, dtype))
-        got = backend.to_host(ga.exclusive_scan(x, None, op))
-        assert got.shape == (n,)
-        assert_same(got[:1], np.full(min(n, 1), identity, dtype))
 
 
 CASTS = [

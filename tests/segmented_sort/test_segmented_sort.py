@@ -13,7 +13,6 @@ from support import (
     Backend,
     a_few,
     assert_same,
-    is_emulated,
     random_array,
     sampled,
     special_values,
@@ -126,24 +125,3 @@ def refused(kind: type[Exception], message: str, *args: Any, **more: Any) -> Non
     with pytest.raises(kind, match=rf"^segmented_sort: {message}") as caught:
         SORT(*args, **more)
     assert "\n" not in str(caught.value)
-
-
-def test_what_does_not_fit(backend: Backend) -> None:
-    x, o = (backend.to_device(np.arange(n, dtype=np.int32)) for n in (30, 4))
-    z = x.astype(np.complex64)
-    refused(TypeError, "keys must be an array", [1, 2], o)
-    refused(TypeError, "offsets must be an array", x, [1, 2])
-    refused(TypeError, "offsets has dtype float32", x, o.astype(np.float32))
-    refused(TypeError, "offsets has big-endian dtype", np.arange(30), np.arange(4, dtype=">i8"))
-    refused(ValueError, r"offsets has shape \(0,\)", x, o[:0])
-    refused(ValueError, "keys has 2 dimensions", x.reshape(3, 10), o)
-    refused(TypeError, "keys has dtype complex64", z, o)
-    refused(TypeError, r"keys\[1\] has dtype complex64", (x, z), o)
-    refused(TypeError, "keys holds a tuple within a tuple", ((x, x), x), o)
-    if isinstance(x, np.ndarray):
-        refused(TypeError, "keys holds a tuple within a tuple", ((1, 2), x), o)
-    refused(ValueError, r"values has shape \(4,\)", x, o, values=o)
-    if isinstance(o, np.ndarray) and not is_emulated:  # those of a device are not looked at
-        refused(ValueError, "offsets falls from 3 to 2", x, o[::-1])
-        record = np.zeros(30, [("a", np.int32)])
-        refused(TypeError, "keys is a structured array", record, np.arange(3))

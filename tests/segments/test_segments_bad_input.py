@@ -24,35 +24,6 @@ def refused(f: Any, kind: type[Exception], message: str, *args: Any, **more: Any
     assert "\n" not in str(caught.value)
 
 
-@each
-def test_arguments_that_do_not_fit(backend: Backend, f: Any) -> None:
-    x, o = (backend.to_device(np.arange(n, dtype=np.int32)) for n in (30, 4))
-    refused(f, ValueError, "x has 2 dimensions", x.reshape(3, 10), o)
-    refused(f, ValueError, "x has 0 dimensions", x[:1].reshape(()), o)
-    refused(f, ValueError, r"offsets has shape \(2, 2\)", x, o.reshape(2, 2))
-    refused(f, ValueError, r"offsets has shape \(0,\)", x, o[:0])
-    refused(f, TypeError, "offsets has dtype float32", x, o.astype(np.float32))
-    refused(f, TypeError, "offsets has dtype bool", x, o == 1)
-    turned = np.arange(4, dtype=">i4")  # of the host, wherever they are taken
-    refused(f, TypeError, "offsets has big-endian dtype", np.arange(30), turned)
-    refused(f, TypeError, "offsets must be an array", x, [0, 2])
-    refused(f, TypeError, "init must be|init is", x, o, (1, 2))
-    wide = x.astype(np.complex64)
-    refused(f, TypeError, "x of dtype complex64 does not fit", wide, o, dtype=np.float32)
-
-
-def test_identities(backend: Backend) -> None:
-    """Where an empty segment may be left, whether or not one is; an inclusive scan needs none."""
-    x, o = (backend.to_device(np.arange(n, dtype=np.int32)) for n in (30, 4))
-    refused(REDUCE, ValueError, "a segment may be empty and op has no identity; pass init=",
-            x, o, None, max)  # fmt: skip
-    refused(EXCLUSIVE, ValueError, "op has no known identity", x, o, None, max)
-    assert_same(backend.to_host(INCLUSIVE(x, o, None, max)), np.arange(30, dtype=np.int32))
-    given = ga.Operator(max, identity=-1)
-    got = REDUCE(x, backend.to_device(np.array([2, 2, 9])), None, given)
-    assert_same(backend.to_host(got), np.array([-1, 8], np.int32))
-
-
 BAD = [
     ([0, 5, 3, 9], "offsets falls from 5 to 3 at index 2"),
     ([-1, 5, 9], "offsets has -1, and x has 30 elements"),

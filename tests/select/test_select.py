@@ -260,3 +260,14 @@ def test_large_arrays_go_by_blocks(cuda: Backend, monkeypatch: pytest.MonkeyPatc
     ga.select(x, keep, out=out, out_count=count)
     same(cuda, out, x[keep][:100])
     assert count == keep.sum()
+
+
+def test_storage_that_holds_the_count(cuda: Backend) -> None:
+    """A count would be written into what the kernel works with."""
+    x = cuda.to_device(random_array(20_011, np.dtype("int32")))
+    out = cuda.to_device(np.zeros(20_011, np.int32))
+    plan = ga.prepare(ga.select, x, lambda a: a > 0)
+    storage = cuda.to_device(np.zeros(plan.temp_storage_bytes, np.uint8))
+    count = storage[:8].view(np.int64).reshape(())
+    with pytest.raises(ValueError, match=r"^select: temp_storage shares memory"):
+        plan(x, out=out, out_count=count, temp_storage=storage)

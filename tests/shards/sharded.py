@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import support
+from pieces import leaves
 from support import Backend
 
 import gpualgo as ga
@@ -24,11 +25,6 @@ def devices(backend: Backend, count: int) -> list[str]:
 def cut(backend: Backend, x: np.ndarray[Any, Any], count: int, axis: int = 0) -> Any:
     """Return an array over so many devices."""
     return ga.distribute(x, devices(backend, count), axis=axis)
-
-
-def leaves(x: Any) -> list[Any]:
-    """Return the arrays of a result."""
-    return [leaf for item in x for leaf in leaves(item)] if isinstance(x, tuple) else [x]
 
 
 def on_host(x: Any) -> np.ndarray[Any, Any]:
@@ -50,18 +46,3 @@ def check(got: Any, want: Any) -> None:
         assert found.dtype == wanted.dtype
         assert found.shape == wanted.shape == tuple(one.shape)
         assert found.tobytes() == np.ascontiguousarray(wanted).tobytes(), (found, wanted)
-
-
-def first(a: Any, b: Any) -> Any:
-    """Return the first."""
-    return a
-
-
-def last(a: Any, b: Any) -> Any:
-    """Return the last."""
-    return b
-
-
-def affine(f: Any, g: Any) -> Any:
-    """Return the function that is f and then g, each ``a·x + b`` modulo a prime."""
-    return (f[0] * g[0] % 97, (f[1] * g[0] + g[1]) % 97)

@@ -90,13 +90,6 @@ def test_no_elements(backend: Backend) -> None:
     assert ga.top_k(backend.to_device(np.arange(9)), 0).values.shape == (0,)
 
 
-def test_scalars() -> None:
-    found = ga.kth_value(np.array([3.0, 1.0, 2.0], np.float32), 1)
-    assert type(found) is np.float32
-    assert found == 2
-    assert type(ga.kth_value(np.array(7), 0, axis=None)) is np.int64
-
-
 def test_many_ranks(backend: Backend) -> None:
     check_ranks(backend, some((2, 700), "float32"), list(range(0, 700, 50)))
 

@@ -78,23 +78,6 @@ def test_operators_do_not_share_what_is_learnt_of_others(backend: Backend) -> No
         np.testing.assert_array_equal(backend.to_host(scaled), x * k)
 
 
-def test_refused(backend: Backend) -> None:
-    x = backend.to_device(np.arange(3, dtype=np.int8))
-    with pytest.raises(TypeError, match=r"all arguments are numbers \(1.0, 2\)"):
-        ga.transform(operator.add, 1.0, 2)
-    with pytest.raises(TypeError, match="takes 2 argument"):
-        ga.transform(lambda a, b: a, x, 1, 2)
-    with pytest.raises(ga.CompileError, match="300 is out of bounds for int8"):
-        ga.transform(lambda a, b: a + b, x, 300)
-    with pytest.raises(ga.CompileError, match=f"{__file__}"):
-        ga.transform(lambda a, b: a & b, x, 1.5)
-    with pytest.raises(TypeError, match="1 to 8 arguments after op, got 9"):
-        ga.transform(lambda *a: a[0], x, *range(8))
-    for other in (np.datetime64("2020"), np.str_("s"), np.longdouble(2), np.void(b"ab")):
-        with pytest.raises(TypeError, match="transform: an argument has dtype"):
-            ga.transform(lambda a, b: a, x, other)
-
-
 def test_bfloat16(backend: Backend) -> None:
     x = np.array([1, 2, 3], BFLOAT16)
     for k in (x[1], x[2]):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from numpys_own import DTYPES, arrays, assert_same, check_same, examples
-from support import Backend, a_few, scaled, since_numpy
+from support import Backend, a_few, since_numpy
 
 import gpualgo as ga
 import gpualgo.numpy as gnp
@@ -35,23 +34,6 @@ def test_clip(backend: Backend, data: Any) -> None:
     check_same(backend, "clip", x, data.draw(limits), data.draw(limits))
 
 
-@since_numpy("2.1")
-def test_clip_options(backend: Backend) -> None:
-    x = np.array([1, -5, 100], np.int8)
-    ways: list[tuple[tuple[Any, ...], dict[str, Any]]] = [
-        ((), {}), ((0,), {}), ((), {"min": 3}), ((), {"max": 3, "min": 0}), ((0, 1), {"min": 3}),
-        ((0, 5), {"dtype": np.float32}), ((0, 5), {"casting": "no"}), ((None, None), {}),
-    ]  # fmt: skip
-    for args, kwargs in a_few(ways, 3):
-        check_same(backend, "clip", x, *args, **kwargs)
-    out = backend.to_device(np.full(3, 7, np.int8))
-    mask = backend.to_device(np.array([True, False, True]))
-    assert gnp.clip(backend.to_device(x), 0, 5, out=out, where=mask) is out
-    np.testing.assert_array_equal(backend.to_host(out), [1, 7, 5])
-    with pytest.raises(gnp.NotTaken, match="order"):
-        gnp.clip(x, 0, 5, order="F")
-
-
 @pytest.mark.parametrize("name", ["round", "around"])
 @SMALL
 @given(st.data())
@@ -73,23 +55,6 @@ def test_rounded_tens_in_floats_do_not_wrap(backend: Backend, dtype: str) -> Non
     assert_same(backend, out, want, 0, dtype)
     with pytest.raises(TypeError, match="float64"):
         gnp.round(backend.to_device(x), -1, out=backend.to_device(np.zeros(3, dtype)))
-
-
-def test_round_refuses(backend: Backend) -> None:
-    x = backend.to_device(np.arange(3))
-    with pytest.raises(gnp.NotTaken, match="decimals=-400"):
-        gnp.round(x, -400)
-    with pytest.raises(ValueError, match="shape"):
-        gnp.round(x, 1, out=backend.to_device(np.zeros((2, 3), int)))
-
-
-def test_nan_to_num_refuses(backend: Backend) -> None:
-    """Numbers do not make it larger, and NumPy's scalars have no memory to be written to."""
-    x = backend.to_device(np.array([1.0, np.nan, 2.0]))
-    with pytest.raises(ValueError, match="shape"):
-        gnp.nan_to_num(x, nan=backend.to_device(np.ones((2, 1))))
-    with pytest.raises(ValueError, match="copy=False"):
-        gnp.nan_to_num(np.float32(1), copy=False)
 
 
 @pytest.mark.parametrize(
@@ -154,36 +119,6 @@ def test_isclose_corners(backend: Backend) -> None:
     check_same(backend, "isclose", 1, 1 + 1e-9)
     with pytest.warns(RuntimeWarning, match="rtol or atol"):
         gnp.isclose(np.ones(3), 1, rtol=np.inf)
-
-
-def test_numbers_and_out(backend: Backend) -> None:
-    names = ("round", "fix", "nan_to_num", "angle", "isposinf", "sinc", "real", "imag")
-    for name in a_few(names, scaled(4, emulated=2)):
-        for x in a_few((3, 2.5, [1.5, -1.5], np.float32(2.5), np.array(0.5)), 2):
-            check_same(backend, name, x, ulps=4)
-    x = np.array([1.26, -2.5, np.inf])
-    for name, args, kind in (("round", (1,), "f4"), ("fix", (), "f4"), ("isposinf", (), "f8"),
-                             ("round", (), "i4"), ("isneginf", (), "?")):  # fmt: skip
-        check_same(backend, name, x, *args, out=np.zeros(3, kind))
-        if kind != "i4":
-            out = backend.to_device(np.zeros(3, kind))
-            assert getattr(gnp, name)(backend.to_device(x), *args, out=out) is out
-
-
-def test_lazy_stays_lazy(backend: Backend) -> None:
-    x = np.array([1.4, -2.6, np.nan])
-    lazy = ga.lazy.asarray(backend.to_device(x))
-    calls: list[Callable[[Any, Any], Any]] = [
-        lambda m, a: m.clip(a, -1, 1), lambda m, a: m.round(a, 1), lambda m, a: m.round(a),
-        lambda m, a: m.nan_to_num(a), lambda m, a: m.isclose(a, a), lambda m, a: m.sinc(a),
-        lambda m, a: m.angle(a), lambda m, a: m.isposinf(a), lambda m, a: m.real(a),
-    ]  # fmt: skip
-    for call in a_few(calls, 3):
-        made = call(gnp, lazy)
-        assert isinstance(made, ga.lazy.LazyArray)
-        assert_same(backend, ga.copy(made), call(np, x), 8, "lazy")
-    total = gnp.sum(gnp.nan_to_num(gnp.clip(gnp.exp(lazy), 0, 2)))
-    assert_same(backend, total, np.sum(np.nan_to_num(np.clip(np.exp(x), 0, 2))), 8, "lazy")
 
 
 def _step(a: Any, b: Any) -> Any:

@@ -126,18 +126,6 @@ def test_complex_and_bfloat16(backend: Backend) -> None:
     assert float(backend.to_host(gnp.nanquantile(b, 0.0))) == 1
 
 
-def test_nothing_at_all(backend: Backend) -> None:
-    for x in (np.zeros((0, 3)), np.zeros((0, 3), int), np.full((2, 3), np.nan, "f4")):
-        for axis in a_few((0, 1, None)):
-            check_same(backend, "nanmedian", x, axis=axis)
-            check_same(backend, "nanquantile", x, [0.2, 0.4] if not x.size else 0.2, axis=axis)
-            check_same(backend, "nanpercentile", x, 20, axis=axis, keepdims=True)
-    for name, args in (("nanmedian", ()), ("nanquantile", (0.5,))):
-        check_same(backend, name, np.array([1.0, 2]), *args, axis=3)
-    check_same(backend, "nanquantile", np.array([1.0, np.nan]), 1.5)
-    check_same(backend, "nanquantile", np.array([1.0, np.nan]), 0.5, method="best")
-
-
 def test_outputs_of_nothing(backend: Backend) -> None:
     """They are as strict as those of NumPy's `nanmean`."""
     for shape, axis in (((0,), None), ((3, 0), 1), ((0, 2), 1)):

@@ -153,17 +153,3 @@ def test_out_lists_lazy_and_bfloat16(backend: Backend, name: str) -> None:
         got = getattr(gnp, name)(half, axis=1)
         np.testing.assert_allclose(np.asarray(got).astype(float), want, rtol=2**-8)
         assert got.dtype in (half.dtype, np.int64)
-
-
-def test_mean_that_is_given() -> None:
-    x = np.array([NAN, 2.0, 4.0])
-    for name in ("nanvar", "nanstd"):
-        want = getattr(np, name)(x, mean=2.0)
-        assert getattr(gnp, name)(x, mean=2.0) == pytest.approx(want)
-
-
-def test_infinities_stay() -> None:
-    assert gnp.nansum([np.inf, NAN]) == np.inf
-    assert gnp.nanargmax([NAN, -np.inf]) == np.nanargmax([NAN, -np.inf])
-    assert gnp.nanargmin([np.inf, NAN, np.inf]) == 0
-    assert np.isnan(gnp.nanvar([np.inf, 1.0]))

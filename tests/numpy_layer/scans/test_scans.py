@@ -123,21 +123,6 @@ def test_float16_does_not_stop(backend: Backend) -> None:
         assert float(found[-1]) == float(np.float64(n).astype(kind))
 
 
-@since_numpy("2.1")
-def test_numbers_and_lists(backend: Backend) -> None:
-    for name in a_few(("cumsum", "cumprod", "cumulative_sum")):
-        for x in a_few((3, 2.5, True, [1, 2], [[1, 2]], np.float32(2)), 3):
-            check_same(backend, name, x)
-        if backend.xp is np:  # no GPU's arrays are of the other order of bytes
-            check_same(backend, name, np.arange(3).astype(">i2"))
-    lazy = ga.lazy.asarray(backend.to_device(np.arange(5))) * 2
-    assert_same(backend, gnp.cumsum(lazy), np.cumsum(np.arange(5) * 2), 0, "lazy")
-    for call in (lambda: gnp.cumsum([1, 2], axis=1), lambda: gnp.cumsum([[1]], axis=(0, 1)),
-                 lambda: gnp.cumulative_sum([[1]])):  # fmt: skip
-        with pytest.raises((TypeError, ValueError)):
-            call()
-
-
 @SMALL
 @given(st.data())
 def test_diff(backend: Backend, data: Any) -> None:
@@ -162,18 +147,6 @@ def test_diff_with_ends(backend: Backend, data: Any) -> None:
             ends = st.one_of(st.sampled_from([0, 1.5]), arrays(kinds, shape=tuple(shape)))
             kwargs[name] = data.draw(ends)
     check_same(backend, "diff", x, **kwargs)
-
-
-def test_diff_of_high_order(backend: Backend) -> None:
-    x = np.random.default_rng(0).random(scaled(40, emulated=12))
-    for n in (4, 5, 9, 11, 50):
-        check_same(backend, "diff", x, n=n)
-    for bad in (-1, 2.0):
-        check_same(backend, "diff", x, n=bad)
-    check_same(backend, "diff", 3)
-    check_same(backend, "diff", x, axis=1)
-    check_same(backend, "diff", x, axis=None)
-    check_same(backend, "diff", x, prepend=[[1.0]])
 
 
 def test_diff_of_lazy(backend: Backend) -> None:

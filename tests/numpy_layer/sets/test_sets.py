@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpys_own import arrays, check_same, examples
-from support import Backend, a_few, since_numpy
+from support import Backend
 
 import gpualgo.numpy as gnp
-from gpualgo import lazy
 
 SMALL = settings(
     max_examples=examples(25, emulated=5), deadline=None, database=None, derandomize=True
@@ -100,47 +99,6 @@ def test_integers_of_any_size(backend: Backend, own: str, other: str) -> None:
             for invert in (False, True):
                 got = gnp.isin(backend.to_device(x), backend.to_device(others), invert=invert)
                 np.testing.assert_array_equal(backend.to_host(got), want ^ invert)
-
-
-def test_nan_is_in_nothing(backend: Backend) -> None:
-    x = np.array([1, np.nan, -0.0, np.inf])
-    for others in (np.array([np.nan, 0.0]), np.array([np.nan, 0.0] * 9 + [np.inf])):
-        for name in a_few(("isin", "setdiff1d", "intersect1d", "union1d", "setxor1d"), 2):
-            check_same(backend, name, x, others)
-            check_same(backend, name, x + 1j, others + 1j)
-
-
-@since_numpy("2.4")
-def test_lists_and_numbers(backend: Backend) -> None:
-    x = backend.to_device(np.array([[1, 2], [3, 4]], np.float32))
-    assert backend.to_host(gnp.isin(x, [4, 1])).tolist() == [[True, False], [False, True]]
-    assert backend.to_host(gnp.isin(x, 3)).tolist() == [[False, False], [True, False]]
-    assert backend.to_host(gnp.union1d([5, 2], x)).tolist() == [1, 2, 3, 4, 5]
-    assert backend.to_host(gnp.setdiff1d(x, [1, 9])).tolist() == [2, 3, 4]
-    for name in a_few(("union1d", "setxor1d", "setdiff1d", "intersect1d")):
-        check_same(backend, name, np.array([1, 2], np.float32), 1.0)
-        check_same(backend, name, 3, np.array([1, 3], np.int8))
-        check_same(backend, name, [], np.array([1, 3], np.int8))
-    check_same(backend, "setxor1d", np.array([1, 2], np.float32), 1.0, True)
-    check_same(backend, "isin", 3, np.array([1, 3]))
-
-
-def test_lazy_arrays(backend: Backend) -> None:
-    x = backend.to_device(np.array([3, -1, 1, 3]))
-    squares = lazy.asarray(x) ** 2
-    assert backend.to_host(gnp.isin(squares, x)).tolist() == [False, True, True, False]
-    assert backend.to_host(gnp.isin(x, squares)).tolist() == [False, False, True, False]
-    assert backend.to_host(gnp.intersect1d(x, squares)).tolist() == [1]
-    assert backend.to_host(gnp.setdiff1d(squares, x)).tolist() == [9]
-    assert backend.to_host(gnp.union1d(squares, x)).tolist() == [-1, 1, 3, 9]
-    assert backend.to_host(gnp.setxor1d(x, squares)).tolist() == [-1, 3, 9]
-
-
-def test_kinds(backend: Backend) -> None:
-    x = np.array([1.0, 2.0])
-    for kind in ("sort", "table", None, "tree"):
-        check_same(backend, "isin", x, x, kind=kind)
-        check_same(backend, "isin", x.astype(int), x.astype(int), kind=kind)
 
 
 @pytest.mark.few

@@ -82,22 +82,6 @@ def test_long_rows(backend: Backend, dtype: str) -> None:
 NAN = float("nan")
 
 
-def test_named_cases(backend: Backend) -> None:
-    arrays_of_all_kinds = [
-        np.array([0.0, -0.0, NAN, 1.0, NAN, -np.inf, np.inf]), np.array(3), np.empty((2, 0)),
-        np.array([complex(1, NAN), complex(NAN, 1), 1, NAN, -1j, 1], np.complex64),
-        np.array([True, False, True]), np.empty(0, "f2"),
-    ]  # fmt: skip
-    for x in a_few(arrays_of_all_kinds, 3):
-        for equal_nan in (True, False):
-            check_same(backend, "unique", x, True, True, True, equal_nan=equal_nan)
-    for shape in ((3, 0), (0, 3), (0, 0), (2, 0, 3)):
-        for axis in range(len(shape)):
-            check_same(backend, "unique", np.empty(shape), True, True, True, axis)
-    check_same(backend, "unique", np.ones(3), axis=1)
-    check_same(backend, "unique", np.array(3), axis=0)
-
-
 def test_of_equal_elements_the_first_is_given(backend: Backend) -> None:
     x = backend.to_device(np.array([1.0, -0.0, 0.0, 2.0, -0.0]))
     assert np.signbit(backend.to_host(gnp.unique(x))[0])
@@ -114,17 +98,6 @@ def test_bfloat16(backend: Backend) -> None:
     assert backend.to_host(values).dtype == ml_dtypes.bfloat16
     np.testing.assert_array_equal(backend.to_host(values).astype(float), [1, 2, NAN, NAN])
     assert backend.to_host(counts).tolist() == [1, 2, 1, 1]
-
-
-def test_lazy_arrays_and_lists(backend: Backend) -> None:
-    x = backend.to_device(np.array([3, -1, 1, 3]))
-    values, inverse = gnp.unique(lazy.asarray(x) ** 2, return_inverse=True)
-    assert backend.to_host(values).tolist() == [1, 9]
-    assert backend.to_host(inverse).tolist() == [1, 0, 0, 1]
-    rows = gnp.unique(lazy.asarray(x).reshape(2, 2), axis=1)
-    assert backend.to_host(rows).tolist() == [[-1, 3], [3, 1]]
-    assert gnp.unique([[2, 1], [1, 2]]).tolist() == [1, 2]
-    assert gnp.unique([[2, 1], [2, 1]], axis=0).tolist() == [[2, 1]]
 
 
 def test_names_of_results(backend: Backend) -> None:
