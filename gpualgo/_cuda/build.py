@@ -372,6 +372,7 @@ def _build(spec: Spec, capability: tuple[int, int]) -> tuple[bytes, str]:
     """Compile a spec without looking it up in the cache."""
     if spec.op is None:
         return _compile(spec, capability, is_ltoir=False)
+    _bindings("nvrtc", "compiling")  # now: later it would wait until numba is imported
     *compiled, (code, name) = run_concurrently(
         *(partial(operator, *function, capability) for function in _functions_of(spec)),
         partial(_kernel_ir, spec, capability),

@@ -188,10 +188,9 @@ def context() -> _Context:
 @contextmanager
 def selected() -> Iterator[None]:
     """Let this thread alone use numba in a block, for this target."""
-    with global_compiler_lock:
-        context()
-        with extension.target_override(_NAME):
-            yield
+    with global_compiler_lock, extension.target_override(_NAME):
+        context()  # made for this target: else numba's templates would fill the CPU's context
+        yield
 
 
 class Function:

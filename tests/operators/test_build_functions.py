@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from sass import needs_compilers
+from support import run_python
 
 import gpualgo as ga
 from gpualgo._api.warm_up import probe_spec
@@ -123,3 +124,15 @@ def test_recursion_is_refused(fn: Callable[..., Any]) -> None:
     """The linker would not know how much stack it takes."""
     with pytest.raises(ga.CompileError, match=r"op calls itself.*write a loop"):
         compile_operator(ga.Operator(lambda a: fn(a)), (np.dtype(np.int32),), None, (9, 0))
+
+
+@needs_compilers
+def test_a_first_operator_fills_no_context_of_the_cpu() -> None:
+    """Templates of numba would fill it several hundred times, which takes 0.1 s."""
+    done = run_python("""if True:
+        import sys
+        from gpualgo._api.warm_up import self_test
+        self_test()
+        print("numba.core.callconv" in sys.modules, "numba.typed.typeddict" in sys.modules)
+    """)
+    assert done.stdout.split() == ["True", "False"], done.stderr
