@@ -256,36 +256,40 @@ struct TableJoin {
   const uint8* marks;
   int64 size;
 
-  // Returns what tables [begin, end) come to at index k.
-  __device__ Running<Op, A> fold(int64 begin, int64 end, int64 k) const {
+  // Returns what tables come to at index k.
+  __device__ Running<Op, A> fold(const Span& tables, int64 k) const {
     Running<Op, A> total{A{}};
-    if (k >= size) end = begin;
+    int32 count = k < size ? int32(tables.end - tables.begin) : 0;
+    const uint32 step = uint32(size);  // less than 2^16, as tables fit shared memory
 #pragma unroll 1
-    for (; begin < end; begin += loads) {
-      uint8 loaded[loads];
+    for (int64 first = tables.begin * size + k; count > 0; count -= loads, first += loads * step) {
+      bool loaded[loads];
       A items[loads];
 #pragma unroll
-      for (int j = 0; j < loads; ++j) {
-        loaded[j] = begin + j < end ? marks[(begin + j) * size + k] : 0;
-      }
+      for (int j = 0; j < loads; ++j) loaded[j] = j < count && marks[first + j * step] != 0;
 #pragma unroll
       for (int j = 0; j < loads; ++j) {
         assign(items[j], A{});
-        if (loaded[j] != 0) assign(items[j], values[(begin + j) * size + k]);
+        if (loaded[j]) assign(items[j], values[first + j * step]);
       }
 #pragma unroll
       for (int j = 0; j < loads; ++j) {
-        if (loaded[j] != 0) total.append(items[j]);
+        if (loaded[j]) total.append(items[j]);
       }
     }
     return total;
   }
 
-  // The same by all warps, for the first one.
-  __device__ Running<Op, A> run(Shared& shared, int64 begin, int64 end, int64 k) const {
+  // A warp's part of tables.
+  __device__ static Span part_of(const Span& tables) {
+    const int64 each = (tables.end - tables.begin + warps - 1) / warps;
+    const int64 begin = tables.begin + threadIdx.x / warp_threads * each, end = begin + each;
+    return {begin, end < tables.end ? end : tables.end};
+  }
+
+  // Returns in the first warp what all warps' totals come to.
+  __device__ static Running<Op, A> joined(Shared& shared, Running<Op, A> total) {
     const int warp = threadIdx.x / warp_threads, lane = threadIdx.x % warp_threads;
-    const int64 each = (end - begin + warps - 1) / warps, first = begin + warp * each;
-    Running<Op, A> total = fold(first, first + each < end ? first + each : end, k);
     assign(shared.values[warp][lane], total.total);
     shared.marks[warp][lane] = !total.is_empty;
     ptx::syncthreads();
@@ -296,6 +300,10 @@ struct TableJoin {
       }
     }
     return total;
+  }
+
+  __device__ Running<Op, A> run(Shared& shared, const Span& tables, int64 k) const {
+    return joined(shared, fold(part_of(tables), k));
   }
 };
 
@@ -314,7 +322,7 @@ __global__ void __launch_bounds__(Policy::block_threads) by_index_group_kernel(
   const int64 k = int64(blockIdx.x % uint32(columns)) * warp_threads + threadIdx.x % warp_threads;
   const int64 begin = number * params.group, end = begin + params.group;
   const Running<Op, A> total = Join{params.values, params.marks, params.size}.run(
-      shared, begin, end < params.num_tables ? end : params.num_tables, k);
+      shared, {begin, end < params.num_tables ? end : params.num_tables}, k);
   if (threadIdx.x >= warp_threads || k >= params.size) return;
   params.group_marks[number * params.size + k] = !total.is_empty;
   if (!total.is_empty) assign(params.group_values[number * params.size + k], total.total);
@@ -367,19 +375,24 @@ struct ByIndexJoin {
       const int64 k = column * warp_threads + lane;
       return k - params.buckets.first_index(k >> params.buckets.shift);
     };
-    const int64 own = column_of(warp);
-    const Span tables = tables_of(own);
-    const bool are_many = tables.end - tables.begin > Join::warps;
-    if (lane == 0) shared.are_many[warp] = are_many;
-    if (!are_many) write(own, join.fold(tables.begin, tables.end, place_of(own)));
-    ptx::syncthreads();
+    bool writes = true;
 #pragma unroll 1
-    for (int w = 0; w < Join::warps; ++w) {
-      if (!shared.are_many[w]) continue;
-      const int64 column = column_of(w);
-      const Span all = tables_of(column);
-      const Running<Op, A> total = join.run(shared, all.begin, all.end, place_of(column));
-      if (warp == 0) write(column, total);
+    for (int w = -1; w < Join::warps; ++w) {
+      const bool is_alone = w < 0;
+      if (!is_alone && !shared.are_many[w]) continue;
+      const int64 column = column_of(is_alone ? warp : w);
+      Span tables = tables_of(column);
+      if (!is_alone) {
+        tables = Join::part_of(tables);
+        writes = warp == 0;
+      } else if (tables.end - tables.begin > Join::warps) {
+        tables = {0, 0};
+        writes = false;
+      }
+      if (is_alone && lane == 0) shared.are_many[warp] = !writes;
+      Running<Op, A> total = join.fold(tables, place_of(column));
+      if (!is_alone) assign(total, Join::joined(shared, total));
+      if (writes) write(column, total);
       ptx::syncthreads();
     }
   }

@@ -133,7 +133,7 @@ __global__ void __launch_bounds__(Policy::block_threads)
   const int64 k = column * warp_threads + threadIdx.x % warp_threads;
   const int64 first = place * params.num_tables;
   const Join join{params.values, params.marks, params.num_bins};
-  const Running<Add, A> total = join.run(shared, first + begin, first + end, k);
+  const Running<Add, A> total = join.run(shared, {first + begin, first + end}, k);
   if (threadIdx.x >= warp_threads || k >= params.num_bins) return;
   if constexpr (is_last) {
     const A sum = total.is_empty ? A{} : Add::apply(A{}, total.total);  // no sum is -0.0
