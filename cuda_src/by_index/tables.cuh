@@ -8,10 +8,11 @@
 //            index; these join their elements in log2 steps, each with the next one's (list ranking
 //            by pointer jumping: Wyllie, "The complexity of parallel computations", 1979), and the
 //            first of them adds what they come to to the table. A second kernel joins the tables,
-//            in their order, a third what comes of many.
-// Bytes      sizeof(T) per element, and of each share twice a result and a mark for each index;
+//            in their order, a third what comes of many. More results than a table holds: elements
+//            are first sorted by the high bits of their indices alone (by_index/buckets.cuh).
+// Bytes      sizeof(T) per element, and of each table twice a result and a mark for each index;
 //            launches: two or three.
-// Storage    A result and a mark for each index of each share, and of each group of them.
+// Storage    A result and a mark for each index of each table, and of each group of them.
 // Operator   Associative. It need not commute, and has no identity to be padded with: it is never
 //            called on anything but elements, starts and its own results.
 // Bits       Shares depend on the lengths alone, and what is joined with what on them and on where
@@ -20,6 +21,7 @@
 #ifndef GPUALGO_BY_INDEX_TABLES_CUH
 #define GPUALGO_BY_INDEX_TABLES_CUH
 
+#include "by_index/buckets.cuh"
 #include "parts/convert.cuh"
 #include "parts/fold.cuh"
 #include "parts/intrinsics.cuh"
@@ -49,10 +51,12 @@ struct ByIndexParams {
   uint8* marks;
   A* group_values;  // of groups of tables, if there are many
   uint8* group_marks;
-  int64 num_items, num_shares, share_items, group, num_groups, num_columns;
-  int64 size, is_start;  // whether init begins each result, or is that of no element alone
-  int64 value_bytes;     // of a warp's table
-  int64 table_bytes;     // and with its marks
+  Buckets buckets;
+  int64 num_items, num_tables, group, num_groups, num_columns;
+  int64 num_results, size;  // in all, and of a table
+  int64 is_start;           // whether init begins each result, or is that of no element alone
+  int64 value_bytes;        // of a warp's table
+  int64 table_bytes;        // and with its marks
   int64 start_steps[num_leaves<A>], output_steps[num_leaves<A>];
   Access access;
 };
@@ -162,19 +166,19 @@ struct ByIndex : WarpTable<Policy, Op, A> {
   using Params = ByIndexParams<A, T, Access>;
   using Table = WarpTable<Policy, Op, A>;
   using E = Held<T>;
+  using Word = UintFor<8 * sizeof(K)>;
   using Table::lane, Table::nowhere, Table::row_items, Table::rows;
 
   const Params& params;
+  Word first_index;  // that of the table's first result
 
-  __device__ ByIndex(unsigned char* table, const Params& params_)
-      : Table(table, params_), params(params_) {}
+  __device__ ByIndex(unsigned char* table, const Params& params_, int64 bucket)
+      : Table(table, params_), params(params_), first_index(params_.buckets.first_index(bucket)) {}
 
+  // A negative index is a large number.
   __device__ uint32 place_of(const E& element) const {
-    const K index = leaf_of<0>(element);
-    if constexpr (K(-1) < K(0)) {
-      if (index < K(0)) return nowhere;
-    }
-    return uint64(index) < uint64(params.size) ? uint32(index) : nowhere;
+    const Word place = Word(leaf_of<0>(element)) - first_index;
+    return place < Word(params.size) ? uint32(place) : nowhere;
   }
   __device__ static A value_of(const E& element) {
     A value;
@@ -185,31 +189,36 @@ struct ByIndex : WarpTable<Policy, Op, A> {
     return value;
   }
 
-  __device__ void load(int64 begin, int64 end, E (&elements)[rows]) const {
+  // Loads this lane's elements first, first + 32, ... of which so many numbers are below `left`.
+  __device__ void load(int64 first, int32 left, E (&elements)[rows]) const {
 #pragma unroll
     for (int row = 0; row < rows; ++row) {
-      const int64 i = begin + row * row_items + lane;
       assign(elements[row], E{});  // lanes hand on what nobody looks at
-      if (i < end) assign(elements[row], params.access.template load_one<T>(params.input, i));
+      if (row * row_items < left) {
+        assign(elements[row],
+               params.access.template load_one<T>(params.input, first + row * row_items));
+      }
     }
   }
 
-  // Goes through elements [begin, end).
-  __device__ void fold(int64 begin, int64 end) {
+  // Goes through `count` elements from `begin` on.
+  __device__ void fold(int64 begin, int32 count) {
     E elements[rows];
-    load(begin, end, elements);
+    begin += lane;
+    load(begin, count - lane, elements);
     uint32 number = 0;
 #pragma unroll 1
-    for (; begin < end; begin += rows * row_items, number += rows) {
+    for (; count > 0; number += rows) {
       uint32 places[rows];
       A items[rows];
 #pragma unroll
       for (int row = 0; row < rows; ++row) {
-        const bool is_there = begin + row * row_items + lane < end;
-        places[row] = is_there ? place_of(elements[row]) : nowhere;
+        places[row] = row * row_items < count - lane ? place_of(elements[row]) : nowhere;
         assign(items[row], value_of(elements[row]));
       }
-      load(begin + rows * row_items, end, elements);  // on its way while these are added
+      begin += rows * row_items;
+      count -= rows * row_items;
+      load(begin, count - lane, elements);  // on its way while these are added
       this->add(number, places, items);
     }
   }
@@ -221,55 +230,66 @@ __global__ void __launch_bounds__(Policy::block_threads) by_index_fold_kernel(
   if constexpr (Policy::overlaps) ptx::griddepcontrol_launch_dependents();
   take_numbers<Op>(params);
   const int warp = threadIdx.x / warp_threads, warps = blockDim.x / warp_threads;
-  const int64 share = int64(blockIdx.x) * warps + warp;
-  if (share >= params.num_shares) return;
+  const uint32 number = blockIdx.x * warps + warp;
+  if (number >= params.num_tables) return;
+  const int64 bucket = params.buckets.bucket_of(number);
+  const Span elements = params.buckets.elements_of(bucket, number - bucket, params.num_items);
+  if (elements.is_empty()) return;
   auto* table = &ptx::dynamic_shared_memory<unsigned char>() + warp * params.table_bytes;
-  ByIndex<Policy, Op, K, A, T, Access> work(table, params);
-  const int64 begin = share * params.share_items, end = begin + params.share_items;
-  work.fold(begin, end < params.num_items ? end : params.num_items);
-  work.write(share, params.size, params.values, params.marks);
+  ByIndex<Policy, Op, K, A, T, Access> work(table, params, bucket);
+  work.fold(elements.begin, int32(elements.end - elements.begin));
+  work.write(number, params.size, params.values, params.marks);
 }
 
 // A block joins some tables at 32 neighbouring indices, a lane for each: each warp those of some
-// neighbouring shares, then one warp what these come to.
+// neighbours, then one warp what these come to. A warp alone joins few in the same order.
 template <class Policy, class Op, class A>
 struct TableJoin {
   static constexpr int warps = Policy::block_threads / warp_threads, loads = Policy::rows;
   struct Shared {
     A values[warps][warp_threads];
     bool marks[warps][warp_threads];
+    bool are_many[warps];
   };
 
   const A* values;
   const uint8* marks;
   int64 size;
 
-  // Returns in the first warp what tables [begin, end) come to at index k.
-  __device__ Running<Op, A> run(Shared& shared, int64 begin, int64 end, int64 k) const {
-    const int warp = threadIdx.x / warp_threads, lane = threadIdx.x % warp_threads;
-    const int64 each = (end - begin + warps - 1) / warps;
-    const int64 last = begin + (warp + 1) * each < end ? begin + (warp + 1) * each : end;
+  // Returns what tables come to at index k.
+  __device__ Running<Op, A> fold(const Span& tables, int64 k) const {
     Running<Op, A> total{A{}};
-    if (k < size) {
+    int32 count = k < size ? int32(tables.end - tables.begin) : 0;
+    const uint32 step = uint32(size);  // less than 2^16, as tables fit shared memory
 #pragma unroll 1
-      for (int64 share = begin + warp * each; share < last; share += loads) {
-        uint8 loaded[loads];
-        A items[loads];
+    for (int64 first = tables.begin * size + k; count > 0; count -= loads, first += loads * step) {
+      bool loaded[loads];
+      A items[loads];
 #pragma unroll
-        for (int j = 0; j < loads; ++j) {
-          loaded[j] = share + j < last ? marks[(share + j) * size + k] : 0;
-        }
+      for (int j = 0; j < loads; ++j) loaded[j] = j < count && marks[first + j * step] != 0;
 #pragma unroll
-        for (int j = 0; j < loads; ++j) {
-          assign(items[j], A{});
-          if (loaded[j] != 0) assign(items[j], values[(share + j) * size + k]);
-        }
+      for (int j = 0; j < loads; ++j) {
+        assign(items[j], A{});
+        if (loaded[j]) assign(items[j], values[first + j * step]);
+      }
 #pragma unroll
-        for (int j = 0; j < loads; ++j) {
-          if (loaded[j] != 0) total.append(items[j]);
-        }
+      for (int j = 0; j < loads; ++j) {
+        if (loaded[j]) total.append(items[j]);
       }
     }
+    return total;
+  }
+
+  // A warp's part of tables.
+  __device__ static Span part_of(const Span& tables) {
+    const int64 each = (tables.end - tables.begin + warps - 1) / warps;
+    const int64 begin = tables.begin + threadIdx.x / warp_threads * each, end = begin + each;
+    return {begin, end < tables.end ? end : tables.end};
+  }
+
+  // Returns in the first warp what all warps' totals come to.
+  __device__ static Running<Op, A> joined(Shared& shared, Running<Op, A> total) {
+    const int warp = threadIdx.x / warp_threads, lane = threadIdx.x % warp_threads;
     assign(shared.values[warp][lane], total.total);
     shared.marks[warp][lane] = !total.is_empty;
     ptx::syncthreads();
@@ -280,6 +300,10 @@ struct TableJoin {
       }
     }
     return total;
+  }
+
+  __device__ Running<Op, A> run(Shared& shared, const Span& tables, int64 k) const {
+    return joined(shared, fold(part_of(tables), k));
   }
 };
 
@@ -298,7 +322,7 @@ __global__ void __launch_bounds__(Policy::block_threads) by_index_group_kernel(
   const int64 k = int64(blockIdx.x % uint32(columns)) * warp_threads + threadIdx.x % warp_threads;
   const int64 begin = number * params.group, end = begin + params.group;
   const Running<Op, A> total = Join{params.values, params.marks, params.size}.run(
-      shared, begin, end < params.num_shares ? end : params.num_shares, k);
+      shared, {begin, end < params.num_tables ? end : params.num_tables}, k);
   if (threadIdx.x >= warp_threads || k >= params.size) return;
   params.group_marks[number * params.size + k] = !total.is_empty;
   if (!total.is_empty) assign(params.group_values[number * params.size + k], total.total);
@@ -306,34 +330,80 @@ __global__ void __launch_bounds__(Policy::block_threads) by_index_group_kernel(
 
 // Writes the results: of the groups of tables, if there are any, else of the tables.
 template <class Policy, bool has_starts, class Op, class K, class A, class T, class Access>
+struct ByIndexJoin {
+  using Params = ByIndexParams<A, T, Access>;
+
+  const Params& params;
+
+  __device__ Span tables_of(int64 column) const {
+    if (column >= params.num_columns) return {0, 0};
+    if (params.num_groups != 0) return {0, params.num_groups};
+    return params.buckets.tables_of(column * warp_threads, params.num_tables);
+  }
+
+  __device__ void write(int64 column, Running<Op, A> total) const {
+    const int64 k = column * warp_threads + threadIdx.x % warp_threads;
+    if (k >= params.num_results) return;
+    A start;
+    if constexpr (has_starts) {
+      assign(start, load_element(moved(params.starts, [&](auto leaf) {
+               return k * params.start_steps[decltype(leaf)::value];
+             })));
+    } else {
+      memcpy(&start, params.init.value, sizeof(A));
+    }
+    if (total.is_empty) {
+      assign(total.total, start);
+    } else if (has_starts || params.is_start) {
+      assign(total.total, Op::apply(start, total.total));
+    }
+    store_element(moved(params.output,
+                        [&](auto leaf) { return k * params.output_steps[decltype(leaf)::value]; }),
+                  total.total);
+  }
+
+  // A warp writes a column of few tables, the block one of many.
+  __device__ void run() const {
+    using Join = TableJoin<Policy, Op, A>;
+    auto& shared = ptx::shared_memory<typename Join::Shared>();
+    const int warp = threadIdx.x / warp_threads, lane = threadIdx.x % warp_threads;
+    const bool has_groups = params.num_groups != 0;
+    const Join join{has_groups ? params.group_values : params.values,
+                    has_groups ? params.group_marks : params.marks, params.size};
+    const auto column_of = [](int w) { return int64(blockIdx.x) + int64(w) * gridDim.x; };
+    const auto place_of = [&](int64 column) {
+      const int64 k = column * warp_threads + lane;
+      return k - params.buckets.first_index(k >> params.buckets.shift);
+    };
+    bool writes = true;
+#pragma unroll 1
+    for (int w = -1; w < Join::warps; ++w) {
+      const bool is_alone = w < 0;
+      if (!is_alone && !shared.are_many[w]) continue;
+      const int64 column = column_of(is_alone ? warp : w);
+      Span tables = tables_of(column);
+      if (!is_alone) {
+        tables = Join::part_of(tables);
+        writes = warp == 0;
+      } else if (tables.end - tables.begin > Join::warps) {
+        tables = {0, 0};
+        writes = false;
+      }
+      if (is_alone && lane == 0) shared.are_many[warp] = !writes;
+      Running<Op, A> total = join.fold(tables, place_of(column));
+      if (!is_alone) assign(total, Join::joined(shared, total));
+      if (writes) write(column, total);
+      ptx::syncthreads();
+    }
+  }
+};
+
+template <class Policy, bool has_starts, class Op, class K, class A, class T, class Access>
 __global__ void __launch_bounds__(Policy::block_threads) by_index_join_kernel(
     const __grid_constant__ ParamsFor<Op, ByIndexParams<A, T, Access>> params) {
   if constexpr (Policy::overlaps) ptx::griddepcontrol_wait();
   take_numbers<Op>(params);
-  using Join = TableJoin<Policy, Op, A>;
-  auto& shared = ptx::shared_memory<typename Join::Shared>();
-  const int64 k = int64(blockIdx.x) * warp_threads + threadIdx.x % warp_threads;
-  const bool has_groups = params.num_groups != 0;
-  const Join join{has_groups ? params.group_values : params.values,
-                  has_groups ? params.group_marks : params.marks, params.size};
-  Running<Op, A> total = join.run(shared, 0, has_groups ? params.num_groups : params.num_shares, k);
-  if (threadIdx.x >= warp_threads || k >= params.size) return;
-  A start;
-  if constexpr (has_starts) {
-    assign(start, load_element(moved(params.starts, [&](auto leaf) {
-             return k * params.start_steps[decltype(leaf)::value];
-           })));
-  } else {
-    memcpy(&start, params.init.value, sizeof(A));
-  }
-  if (total.is_empty) {
-    assign(total.total, start);
-  } else if (has_starts || params.is_start) {
-    assign(total.total, Op::apply(start, total.total));
-  }
-  store_element(moved(params.output,
-                      [&](auto leaf) { return k * params.output_steps[decltype(leaf)::value]; }),
-                total.total);
+  ByIndexJoin<Policy, has_starts, Op, K, A, T, Access>{params}.run();
 }
 
 }  // namespace gpualgo

@@ -3,7 +3,7 @@
 // Algorithm  As a reduction by index (by_index/tables.cuh) whose indices are the bins of samples:
 //            each warp adds up its share of one place in a table of its own, and a second kernel
 //            joins the tables in their order. More bins than a table holds: a kernel writes the
-//            bin and the weight of each sample, these are sorted by bin, and segments are added up.
+//            bin and the weight of each sample, which are reduced by index (by_index/buckets.cuh).
 // Bytes      Tables: those of each sample's numbers and weight, once; of each share twice a sum and
 //            a mark for each bin. Launches: two or three.
 // Bits       Shares depend on lengths alone: the same bits on every run and every GPU.
@@ -133,7 +133,7 @@ __global__ void __launch_bounds__(Policy::block_threads)
   const int64 k = column * warp_threads + threadIdx.x % warp_threads;
   const int64 first = place * params.num_tables;
   const Join join{params.values, params.marks, params.num_bins};
-  const Running<Add, A> total = join.run(shared, first + begin, first + end, k);
+  const Running<Add, A> total = join.run(shared, {first + begin, first + end}, k);
   if (threadIdx.x >= warp_threads || k >= params.num_bins) return;
   if constexpr (is_last) {
     const A sum = total.is_empty ? A{} : Add::apply(A{}, total.total);  // no sum is -0.0
@@ -187,30 +187,6 @@ __global__ void __launch_bounds__(Policy::block_threads) histogram_pairs_kernel(
         is_there ? Key(place) * Key(params.num_bins) + Key(found[i]) : Key(0);
     params.weights[place * rows.num_items + index] = is_there ? items[i] : A{};
   }
-}
-
-template <class Key>
-struct HistogramStarts {
-  const Key* keys;
-  int64* starts;  // of each bin, and the end
-  int64 num_items, num_slots;
-};
-
-template <int block_threads, class Key>
-__global__ void __launch_bounds__(block_threads)
-    histogram_starts_kernel(const __grid_constant__ HistogramStarts<Key> params) {
-  const int64 slot = int64(blockIdx.x) * block_threads + threadIdx.x;
-  if (slot > params.num_slots) return;
-  int64 begin = 0, end = params.num_items;
-  while (begin < end) {
-    const int64 middle = begin + (end - begin) / 2;
-    if (int64(params.keys[middle]) < slot) {
-      begin = middle + 1;
-    } else {
-      end = middle;
-    }
-  }
-  params.starts[slot] = begin;
 }
 
 // --- results ------------------------------------------------------------------------------------

@@ -65,6 +65,7 @@ def test_every_architecture(capability: Capability, tmp_path: Path) -> None:
     pair = records.record(["0", "1"], [np.dtype("int32"), np.dtype("complex128")])
     swapped, overlaps = Operator(lambda a, b: (a[0], b[1])), capability >= MAIN
     found = specs(swapped, pair, np.dtype("uint64"), overlaps)
+    found += [cuda.starts_spec(np.dtype(key)) for key in ("int32", "uint64")]
     for code in sass.read_all(found, capability, tmp_path):
         assert code.local_bytes == 0
 

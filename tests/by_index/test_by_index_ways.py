@@ -1,4 +1,4 @@
-"""reduce_by_index: order, dtypes, layouts, plans, by tables and by sorting."""
+"""reduce_by_index: order, dtypes, layouts, plans, by tables of all results and of buckets."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_every_index(backend: Backend, dtype: np.dtype[Any]) -> None:
 
 @pytest.mark.parametrize("size", [4090, 4096, 4097])
 def test_tables_that_just_fit(backend: Backend, size: int) -> None:
-    """And those that do not: elements are sorted first, with the same results."""
+    """And those that do not, but have buckets, with the same results."""
     indices, x = _indices("random", 5000, size), affine(5000)
     assert tuning.table_of(2730, x.dtype).fits
     assert not tuning.table_of(size, x.dtype).fits
@@ -133,6 +133,96 @@ def test_tables_that_just_fit(backend: Backend, size: int) -> None:
         given = backend.to_device(part), backend.to_device(x)
         got = INDEX(*given, count, START, compose)
         assert_same(backend.to_host(got), _wanted(part, x, count))
+
+
+@pytest.fixture
+def small_tables(many_shares: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let few results have many buckets, of few results each, and cut buckets into shares."""
+    monkeypatch.setattr(tuning, "TABLE_BYTES", 32 * 12)
+    monkeypatch.setattr(tuning, "SHARE_UNIT", 32)
+
+
+@pytest.mark.usefixtures("small_tables")
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("size", [33, 64, 1000, 20_000])
+def test_buckets(cuda: Backend, kind: str, size: int) -> None:
+    """Elements of a bucket in one share and in many, empty buckets, and one of all elements."""
+    indices, x = _indices(kind, N, size), affine(N)
+    assert tuning.bucket_bits(size, x.dtype)[0] == 5
+    given = cuda.to_device(indices.astype(np.int32)), cuda.to_device(x), size, START
+    want = _wanted(indices, x, size)
+    for _ in range(2):
+        assert_same(cuda.to_host(INDEX(*given, compose)), want)
+
+
+@pytest.mark.usefixtures("small_tables")
+@pytest.mark.parametrize("n", [1, 31, 32, 33, 63, 64, 65, 127, 129, 1025])
+def test_sizes_of_buckets(cuda: Backend, n: int) -> None:
+    indices, x = _indices("random", n, 70), affine(n)
+    given = cuda.to_device(indices), cuda.to_device(x)
+    assert_same(cuda.to_host(INDEX(*given, 70, START, compose)), _wanted(indices, x, 70))
+
+
+@pytest.mark.usefixtures("small_tables")
+@pytest.mark.parametrize("dtype", INTEGERS, ids=str)
+def test_indices_of_no_bucket(cuda: Backend, dtype: np.dtype[Any]) -> None:
+    """They may have the digit of any bucket, or of one behind the last."""
+    info = np.iinfo(dtype)
+    wide = np.arange(-300, 900).repeat(2)[::-1]
+    ends = [info.min, info.max, info.max - 64, info.min + 64]
+    clipped = np.clip(wide, max(info.min, -300), min(info.max, 900)).astype(dtype)
+    indices = np.concatenate([clipped, np.array(ends, dtype)])
+    x = affine(len(indices))
+    got = INDEX(cuda.to_device(indices), cuda.to_device(x), 150, START, compose)
+    assert_same(cuda.to_host(got), _wanted(indices, x, 150))
+
+
+@pytest.mark.parametrize("op", [lambda a, b: a, lambda a, b: b], ids=["first", "last"])
+def test_first_and_last_of_buckets(cuda: Backend, op: Any) -> None:
+    """Of pairs of which one is strided, into a strided output, from starts."""
+    n, size = 5000, 9000
+    indices = np.random.default_rng(1).integers(0, 3000, n, np.int32) * 3
+    x = np.random.default_rng(0).integers(1, 99, (2, n)).astype(np.int16)
+    given, start = cuda.to_device(x), np.full(size, -1, np.int16)
+    pair = lambda a, b: (op(a[0], b[0]), op(b[1], a[1]))  # noqa: E731
+    outs = cuda.to_device(np.zeros((size, 2), np.int16))
+    starts = cuda.to_device(start), cuda.to_device(start)
+    INDEX(
+        cuda.to_device(indices), (given[0], cuda.to_device(np.ascontiguousarray(x[1:].T))[:, 0]),
+        size, starts, pair, out=(outs[:, 0], outs[:, 1]),
+    )  # fmt: skip
+    for column, is_last, begins in ((0, op(0, 1) == 1, True), (1, op(0, 1) == 0, False)):
+        want, places = start.copy(), np.arange(n) if is_last else np.arange(n)[::-1]
+        want[indices[places]] = x[column][places]
+        if (op(0, 1) == 0) == begins:  # the start is the first
+            want = start
+        assert_same(cuda.to_host(outs)[:, column].copy(), want)
+
+
+@pytest.mark.parametrize("dtype", sampled(DTYPES), ids=str)
+def test_every_dtype_in_buckets(cuda: Backend, dtype: np.dtype[Any]) -> None:
+    indices, x = _indices("random", 300, 5000), summable(300, dtype)
+    got = INDEX(cuda.to_device(indices), cuda.to_device(x), 9000)
+    want = _wanted(indices, x, 9000, 0, lambda a, b: np.add(a, b, dtype=dtype))
+    assert_same(cuda.to_host(got), want, zero_signs=False)
+
+
+def test_bits_of_buckets() -> None:
+    """One pass of a sort while tables fit, else two or three; a warp's results are of a bucket."""
+    for dtype, least in (("float32", 9), ("complex128", 9), ("V64", 5)):
+        acc = np.dtype(dtype)
+        for bits in range(1, 31):
+            for size in {1 << bits, (1 << bits) + 1}:
+                first, end = tuning.bucket_bits(size, acc)
+                assert tuning.LEAST_BUCKET_BITS <= first < end
+                assert size <= 1 << end
+                assert tuning.table_of(1 << first, acc).fits
+                if size > 1 << 9:
+                    assert first >= least
+                assert end - first <= 8 or not tuning.table_of(1 << end - 8, acc).fits
+    assert tuning.bucket_bits(100_000, np.dtype("float32")) == (9, 17)
+    assert tuning.bucket_bits(1 << 20, np.dtype("float32")) == (12, 20)
+    assert tuning.bucket_bits(1 << 24, np.dtype("float32")) == (9, 24)
 
 
 @pytest.mark.usefixtures("backend")
@@ -144,7 +234,7 @@ def test_host_arrays_of_several_tasks() -> None:
 
 @pytest.mark.parametrize("size", [20, 9000])
 def test_what_reads_no_array(backend: Backend, size: int) -> None:
-    """It is computed where the arrays beside it lie, by tables and before a sort."""
+    """It is computed where the arrays beside it lie, of one bucket and of many."""
     places, x = _indices("random", 300, 20), np.arange(300)
     on = backend.to_device(places), backend.to_device(x)
     sums = np.bincount(places, x, size).astype(x.dtype)
@@ -172,7 +262,7 @@ def test_plans_look_at_host_indices() -> None:
 
 
 @pytest.mark.parametrize("starts", [False, True])
-def test_what_is_sorted_is_a_plan(cuda: Backend, starts: bool) -> None:
+def test_buckets_are_a_plan(cuda: Backend, starts: bool) -> None:
     """It is prepared, recorded and explained, and the plan serves other elements."""
     size, seeds = 5000, (1, 2)
     init = affine(size, seed=9) if starts else START

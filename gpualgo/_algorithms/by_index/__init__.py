@@ -1,4 +1,4 @@
-"""The public function `reduce_by_index`: by tables, or by a sort if tables are too large."""
+"""The public function `reduce_by_index`: by tables of all results, or of buckets of them."""
 
 from __future__ import annotations
 
@@ -73,7 +73,8 @@ def reduce_by_index(
     -----
     If a table of the results fits in 32 KiB of shared memory (up to 4096 results of 4 bytes), a GPU
     reads the elements once, into a table for each warp, and then combines the tables. Otherwise it
-    sorts the elements first. The CPU reads the elements once for any size.
+    sorts the elements by the high bits of their indices first, and the tables have the results of
+    one bucket. The CPU reads the elements once for any size.
 
     The grouping depends only on the lengths and on the positions of equal indices: the same input
     gives the same bits, float sums included.

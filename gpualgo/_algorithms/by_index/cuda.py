@@ -7,18 +7,15 @@ import math
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gpualgo._algorithms.by_index import tuning
 from gpualgo._algorithms.by_index.problem import ByIndex
-from gpualgo._algorithms.by_key import cuda as by_key
 from gpualgo._algorithms.by_key.cuda import Parts, Placed
-from gpualgo._algorithms.by_key.problem import INCLUSIVE
 from gpualgo._algorithms.histogram.cuda import COUNT, Case, case_of, write_launch
 from gpualgo._algorithms.histogram.problem import WeightedHistogram, accumulator
-from gpualgo._algorithms.segments.cuda import reduction
 from gpualgo._algorithms.select.cuda import access_of
 from gpualgo._arrays.view import View, dense_view
 from gpualgo._base import records
@@ -26,7 +23,7 @@ from gpualgo._base.strides import merge
 from gpualgo._cuda import build
 from gpualgo._cuda.build import Spec
 from gpualgo._cuda.headers import Cpp, cpp
-from gpualgo._cuda.plan import NONE, Piece, Plan, arg_map, kept_piece
+from gpualgo._cuda.plan import NONE, ArgMap, Piece, Plan, arg_map, kept_piece
 from gpualgo._cuda.templates import START, WARP, Applied, fold_of, kernel_spec, launch
 from gpualgo._driver import device as gpu
 from gpualgo._driver.device import aligned
@@ -73,44 +70,80 @@ def table_memory(
     return kept_piece(end), starts
 
 
+class Work(NamedTuple):
+    """A reduction by index in one reading of the elements."""
+
+    op: Operator
+    key: np.dtype[Any]  # of an index
+    source: records.Source  # of an index and a value
+    acc: np.dtype[Any]
+    shape: tuple[int, ...]
+    size: int
+    is_start: bool
+    shift: int | None = None  # elements are sorted by the bits of the index from this one on
+
+
 @planners.for_cuda.register(ByIndex)
 def _(problem: ByIndex, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
     """Return the plan into targets of any stride, which are not empty."""
     if problem.size == 0:
         return Plan(targets[0].device, [])
+    at = arg_map(len(views), len(targets))
     if not problem.has_tables and 0 not in problem.shape:
-        return _by_sorting(problem, views, op, targets)
-    inputs, init_views = views[: problem.num_own], views[problem.num_own :]
-    acc, size, device = problem.acc, problem.size, targets[0].device
-    at, num_items = arg_map(len(views), len(targets)), math.prod(problem.shape)
-    table, tiling = tuning.table_of(size, acc), tuning.tiling_of(num_items, size)
+        return _of_many(problem, views, op, targets, at)
+    work = Work(
+        op, problem.index, problem.source, problem.acc, problem.shape, problem.size,
+        problem.is_start,
+    )  # fmt: skip
+    return plan_of(work, problem.num_own, views, targets, at)
+
+
+def plan_of(
+    work: Work, num_own: int, views: Sequence[View], targets: Sequence[View], at: ArgMap
+) -> Plan:
+    """Return the plan of `num_own` arrays of elements, starts of results, and of buckets."""
+    acc, size, shift, device = work.acc, work.size, work.shift, targets[0].device
+    width, num_buckets = (size, 1) if shift is None else (1 << shift, -(-size >> shift))
+    inputs, inits = views[:num_own], views[num_own : len(views) - (shift is not None)]
+    num_items = math.prod(work.shape)
+    table, tiling = tuning.table_of(width, acc), tuning.tiling_of(num_items, width)
+    num_tables = tiling.num_shares + num_buckets - 1
+    num_groups = tiling.num_groups if shift is None else 0
     strides = zip(*(view.strides for view in inputs), strict=True)
-    dims = merge(list(zip(problem.shape, strides, strict=True))) if num_items else []
-    access, fields = access_of(problem.source, dims, [view.ptr for view in inputs], 1)
+    dims = merge(list(zip(work.shape, strides, strict=True))) if num_items else []
+    access, fields = access_of(work.source, dims, [view.ptr for view in inputs], 1)
     overlaps = gpu.get(device).may_overlap
-    has_row_init = problem.row_init is not None
-    kind = Kind(op, problem.index, problem.source, acc, access, has_row_init, overlaps)
-    piece, starts = table_memory((tiling.num_shares, tiling.num_groups), size, acc)
+    kind = Kind(work.op, work.key, work.source, acc, access, bool(inits), overlaps)
+    piece, starts = table_memory((num_tables, num_groups), width, acc)
     columns = -(-size // WARP)
-    grids = [-(-tiling.num_shares // table.warps), tiling.num_groups * columns, columns]
+    each = columns // (gpu.get(device).num_sms * tuning.JOIN_BLOCKS)  # does not affect the bits
+    each = max(1, min(tuning.JOIN_THREADS // WARP, each))
+    grids = [-(-num_tables // table.warps), num_groups * columns, -(-columns // each)]
+    grids[0] *= num_items > 0
     threads = [table.warps * WARP, tuning.JOIN_THREADS, tuning.JOIN_THREADS]
     stages = [stage for stage in zip(kind.specs, grids, threads, strict=True) if stage[1] > 0]
     names = "values", "marks", "group_values", "group_marks"
     slots = {
-        "init": START, "input": at.sources[: len(inputs)], "output": at.targets,
-        "starts": at.sources[len(inputs) :] or [NONE] * len(targets),
+        "init": START, "input": at.sources[:num_own], "output": at.targets,
+        "starts": at.sources[num_own : num_own + len(inits)] or [NONE] * len(targets),
+        "buckets": {"starts": NONE if shift is None else at.sources[-1]},
         **{name: (at.piece(0), start) for name, start in zip(names, starts, strict=True)},
     }  # fmt: skip
+    buckets = {
+        "count": num_buckets,
+        "shift": 63 if shift is None else shift,
+        "share": tiling.share_items,
+    }
     shared = table.warps * table.table_bytes
     build.kernels([spec for spec, _, _ in stages], device)
     launches = [
         launch(
             spec, device, grid, block, slots, overlaps=overlaps and i > 0,
-            shared_bytes=shared if num_items and i == 0 else 0,
-            num_items=num_items, **tiling._asdict(), group=tuning.GROUP,
-            num_groups=tiling.num_groups, num_columns=columns, size=size,
-            is_start=problem.is_start, **table._asdict(),
-            start_steps=[view.strides[0] for view in init_views] or [0] * len(targets),
+            shared_bytes=shared if num_items and i == 0 else 0, buckets=buckets,
+            num_items=num_items, num_tables=num_tables * (num_items > 0), group=tuning.GROUP,
+            num_groups=num_groups, num_columns=columns, num_results=size, size=width,
+            is_start=work.is_start, **table._asdict(),
+            start_steps=[view.strides[0] for view in inits] or [0] * len(targets),
             output_steps=[target.strides[0] for target in targets], access=fields,
         )
         for i, (spec, grid, block) in enumerate(stages)
@@ -118,81 +151,73 @@ def _(problem: ByIndex, views: Sequence[View], op: Any, targets: Sequence[View])
     return Plan(device, launches, [piece])
 
 
-# --- More results than a table holds: elements are sorted by index, and runs of indices reduced.
+# --- More results than a table holds: elements are sorted by the high bits of their indices, and
+# each table has the results of one bucket.
 
-KEYS = tuple(np.dtype(name) for name in ("uint8", "uint16", "uint32"))
-
-
-def _starts(parts: Parts, keys: Placed, count: int) -> Placed:
-    """Return for each number up to `count` how many of the sorted keys are below it."""
-    starts, dtype = parts.array(COUNT, count + 1), keys.view.dtype
-    spec = kernel_spec("histogram/sums.cuh", "histogram_starts_kernel", START_THREADS, dtype)
-    takes = {"keys": keys.slot, "starts": starts.slot}
-    parts.steps.append(
-        launch(
-            spec, parts.device, count // START_THREADS + 1, START_THREADS, takes,
-            num_items=keys.view.shape[0], num_slots=count,
-        )
-    )  # fmt: skip
-    return starts
+KEY = np.dtype(np.uint32)
 
 
-def _by_sorting(
-    problem: ByIndex, views: Sequence[View], op: Operator, targets: Sequence[View]
+def starts_spec(key: np.dtype[Any]) -> Spec:
+    return kernel_spec("by_index/buckets.cuh", "bucket_starts_kernel", START_THREADS, key)
+
+
+def _of_many(
+    problem: ByIndex, views: Sequence[View], op: Operator, targets: Sequence[View], at: ArgMap
 ) -> Plan:
-    acc, size, shape, source = problem.acc, problem.size, problem.shape, problem.source
-    at, device, where = arg_map(len(views), len(targets)), targets[0].device, problem.where
-    parts, inputs = Parts(device, at, where), list(map(Placed, views, at.sources))
+    size, shape, source, device = problem.size, problem.shape, problem.source, targets[0].device
+    parts, inputs = Parts(device, at, problem.where), list(map(Placed, views, at.sources))
     (index, *values), inits = inputs[: problem.num_own], inputs[problem.num_own :]
-    results, element = list(map(Placed, targets, at.targets)), records.register_dtype(source)
+    element = records.register_dtype(source)
     if isinstance(source, records.Computed):
         arguments = tuple(map(records.operand_dtype, source.numbers))
         applied, computed = Applied(op.source, arguments, element, source.numbers), (index, *values)
         index, *values = (parts.array(dtype, *shape) for dtype in records.field_dtypes(element))
         parts.transform(applied, computed, (index, *values))
         op = without_source(op)
-    kind = next(dtype for dtype in KEYS if size <= np.iinfo(dtype).max)
-    # a shared position's address is its value
-    limit = Placed(dense_view(size, (), records.SHARED_POSITION, device), (NONE, size))
-    key = parts.mapped(_narrowed(kind.type), (index, limit), kind, shape)
-    key, *values = parts.sort((key, *values), bits=size.bit_length())
-    kinds, folded = tuple([x.view.dtype for x in (key, *values)]), op
-    if not inits:  # each run is scanned, and its last element is the result
-        leaves, scans = records.field_dtypes(acc), values
-        if kinds[1:] != leaves:
-            scans = [parts.array(leaf, math.prod(shape)) for leaf in leaves]
-        pair = records.with_fields(element, kinds)
-        parts.add(
-            lambda views, outs, at: by_key.plan_of(
-                INCLUSIVE, kinds[0], pair, acc, views, op, outs, at, has_init=problem.is_start
-            ),
-            (key, *values), scans,
-        )  # fmt: skip
-        values, folded = scans, as_operator(_last, where, 2)
-    value = records.with_fields(acc, [x.view.dtype for x in values])
-    segments = *values, _starts(parts, key, size)
-    parts.add(
-        lambda views, outs, at: reduction(
-            value, acc, views[: len(segments)], folded, outs, at, False, views[len(segments) :]
-        ),
-        (*segments, *inits), results,
-    )  # fmt: skip
+    if index.view.dtype.itemsize != KEY.itemsize:  # others move more bytes, or have too few bits
+        # a shared position's address is its value
+        limit = Placed(dense_view(size, (), records.SHARED_POSITION, device), (NONE, size))
+        index = parts.mapped(_narrowed(KEY.type), (index, limit), KEY, shape)
+    work = Work(op, index.view.dtype, element, problem.acc, shape, size, problem.is_start)
+    _add_buckets(parts, work, (index, *values), inits, list(map(Placed, targets, at.targets)))
     return Plan(device, parts.steps, parts.pieces)
+
+
+def _add_buckets(
+    parts: Parts, work: Work, elements: Sequence[Placed], inits: Sequence[Placed],
+    results: Sequence[Placed],
+) -> None:  # fmt: skip
+    """Add the steps that reduce elements by an index whose table may be too large."""
+    first, end = tuning.bucket_bits(work.size, work.acc)
+    elements = parts.sort(elements, bits=end, first_bit=first)
+    keys, count, (num_items,) = elements[0], -(-work.size >> first), elements[0].view.shape
+    starts = parts.array(COUNT, count + 1)
+    parts.steps.append(
+        launch(
+            starts_spec(keys.view.dtype), parts.device, count // START_THREADS + 1, START_THREADS,
+            {"keys": keys.slot, "starts": starts.slot},
+            num_items=num_items, count=count, shift=first, mask=(1 << end - first) - 1,
+        )
+    )  # fmt: skip
+    source = records.with_fields(
+        records.register_dtype(work.source), [x.view.dtype for x in elements]
+    )
+    work = work._replace(source=source, shape=(num_items,), shift=first)
+    parts.add(
+        lambda views, outs, at: plan_of(work, len(elements), views, outs, at),
+        (*elements, *inits, starts), results,
+    )  # fmt: skip
 
 
 def _narrowed(kind: Any) -> Any:
     return lambda i, size: kind(i) if i >= 0 and i < size else kind(size)
 
 
-def _last(a: Any, b: Any) -> Any:
-    return b
-
-
-# --- Sums of a histogram's weights: tables of shares, or a sort by bin if tables are too large.
+# --- Sums of a histogram's weights: tables of shares, or buckets if tables are too large.
 #
 # Tilings depend on lengths and dtypes only, never on the GPU, so that results have the same bits.
 
-SUMS_BYTES = 48 << 10  # of a warp's table; with more bins samples are sorted by bin
+SUMS_BYTES = 48 << 10  # of a warp's table; with more bins samples go to buckets of bins
 JOIN_BYTES = 32  # of tables that a lane loads at once
 PAIR_THREADS, PAIR_ROWS = 256, 4
 START_THREADS = 256
@@ -290,12 +315,9 @@ def _by_sort(case: Case) -> Plan:
             num_bins=num_bins, rows=case.rows(1, blocks, 0, num_places), bins=case.values,
         )
     )  # fmt: skip
-    bits = max(1, (num_slots - 1).bit_length())
-    keys, weights = parts.sort((keys, weights), bits=bits)
     sums, add = parts.array(acc, num_slots), as_operator(operator.add, problem.where, 2)
-    parts.add(
-        lambda views, outs, at: reduction(acc, acc, views, add, outs, at, is_start=False),
-        (weights, _starts(parts, keys, num_slots)), [sums],
-    )  # fmt: skip
+    element = records.record(("0", "1"), (key, acc))
+    work = Work(add, key, element, acc, (num_items,), num_slots, is_start=False)
+    _add_buckets(parts, work, (keys, weights), (), [sums])
     parts.steps.append(write_launch(case, acc, sums.slot))
     return Plan(device, parts.steps, parts.pieces, case.table)

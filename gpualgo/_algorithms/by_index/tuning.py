@@ -13,7 +13,7 @@ from gpualgo._cuda.templates import VECTOR_BYTES
 
 Dtype = np.dtype[Any]
 
-TABLE_BYTES = 32 << 10  # of a warp's table; with more results elements are sorted first
+TABLE_BYTES = 32 << 10  # of a warp's table; with more results it has those of a bucket
 BLOCK_BYTES = 48 << 10  # of all tables of a block
 MOST_WARPS = 8  # per block
 ROW_BYTES, MOST_ROWS = 64, 4  # bytes and rows of elements that a lane loads at once
@@ -21,9 +21,14 @@ ROW_BYTES, MOST_ROWS = 64, 4  # bytes and rows of elements that a lane loads at 
 # cheap. With fewer elements shares are smaller, so that all processors get some.
 SHARE_ITEMS, SHARE_PER_INDEX, ENOUGH_SHARES, MOST_SHARES = 1024, 16, 1 << 11, 1 << 14
 SHARE_UNIT = 256  # part of the tiling, and so of the bits
-JOIN_THREADS, JOIN_LOADS = 512, 8
+JOIN_THREADS, JOIN_LOADS, JOIN_BLOCKS = 512, 8, 4  # JOIN_BLOCKS: per multiprocessor
 GROUP, FEW_TABLES = 128, 512  # tables that are joined into one; below FEW_TABLES none are
 MARK_BYTES = 4  # in a warp's table
+DIGIT_BITS = 8  # that a pass of a radix sort takes
+# Bits of an index within its bucket, unless that needs more passes. A table of 2^9 results of 4
+# bytes leaves room for all warps of a multiprocessor; with fewer results more elements of a row
+# meet. A column of a warp's results is of one bucket.
+BUCKET_BITS, LEAST_BUCKET_BITS = 9, 5
 
 
 class Table(NamedTuple):
@@ -48,6 +53,16 @@ def table_of(size: int, acc: Dtype) -> Table:
     """Return the table of `size` results."""
     values = _round_up(size * acc.itemsize, VECTOR_BYTES)
     return Table(values, values + _round_up(size * MARK_BYTES, VECTOR_BYTES))
+
+
+def bucket_bits(size: int, acc: Dtype) -> tuple[int, int]:
+    """Return the bits of indices that make buckets: the first one, and the end."""
+    bits, most = (size - 1).bit_length(), LEAST_BUCKET_BITS
+    while table_of(2 << most, acc).fits:
+        most += 1
+    passes = max(1, -(-(bits - most) // DIGIT_BITS))
+    first = max(bits - passes * DIGIT_BITS, min(BUCKET_BITS, most, bits - 1), LEAST_BUCKET_BITS)
+    return first, max(bits, first + 1)
 
 
 class Tiling(NamedTuple):

@@ -104,9 +104,9 @@ class Parts:
 
     def sort(
         self, arrays: Sequence[Placed], num_keys: int = 1, bits: int | None = None,
-        into: Sequence[Placed] = (),
+        into: Sequence[Placed] = (), first_bit: int = 0,
     ) -> list[Placed]:  # fmt: skip
-        """Sort arrays by the first ones, or by its lowest bits; return the sorted arrays.
+        """Sort arrays by the first ones, or by its bits up to `bits`; return the sorted arrays.
 
         The last ones are sorted to the arrays `into`.
         """
@@ -114,7 +114,7 @@ class Parts:
         new = [self.array(x.dtype, math.prod(x.shape)) for x in views[: len(views) - len(into)]]
         results = [*new, *into]
         hosts = [view._replace(device=CPU, library=NumPy) for view in views]
-        problem = sort_problem(hosts, num_keys, self._where, self.device, bits)
+        problem = sort_problem(hosts, num_keys, self._where, self.device, bits, first_bit=first_bit)
         self.add(
             lambda views, outs, at: radix_sort.plan_of(problem, views, None, outs, at),
             arrays, results,

@@ -153,13 +153,13 @@ def sort_and_order(keys: Any, descending: bool, dtype: Any, stream: Any) -> tupl
 
 def sort_problem(
     views: Sequence[View], num_keys: int, where: str, device: int, end_bit: int | None = None,
-    directions: tuple[bool, ...] = (),
+    directions: tuple[bool, ...] = (), first_bit: int = 0,
 ) -> Sort:  # fmt: skip
     """Return the problem of host arrays, flattened and sorted by the first ones on a device."""
     keys = None if num_keys == 1 else Form(tuple, (None,) * num_keys)
     values = Form(tuple, (None,) * (len(views) - num_keys))
     directions = directions or (False,) * num_keys
-    params = directions, 0, end_bit, None, None, (keys, values)
+    params = directions, first_bit, end_bit, None, None, (keys, values)
     problem = problem_of(Sort, tuple(views), None, None, params, where, 0, device)
     assert isinstance(problem, Sort)
     return problem

@@ -315,9 +315,10 @@ def searches(length: int, count: int) -> Any:
     return calls
 
 
-def reductions_by_index(gpu: Backend, rng: np.random.Generator) -> Results:
+def reductions_by_index(
+    gpu: Backend, rng: np.random.Generator, n: int = 3000, size: int = 45
+) -> Results:
     """Return functions that are composed, of indices of which some are out of range."""
-    n, size = 3000, 45
     for spread in (size, 3):
         x = affine(n, seed=int(rng.integers(1 << 30)))
         indices = np.where(rng.random(n) < 0.02, 99_999, rng.integers(-1, spread + 1, n))
@@ -326,8 +327,12 @@ def reductions_by_index(gpu: Backend, rng: np.random.Generator) -> Results:
         for k, element in zip(indices.tolist(), x, strict=True):
             if 0 <= k < size:
                 want[k] = compose(want[k], element)
-        given: Any = gpu.to_device(indices), gpu.to_device(x), size, start
+        given: Any = gpu.to_device(indices.astype(np.int32)), gpu.to_device(x), size, start
         yield ga.reduce_by_index(*given, compose), want
+
+
+def reductions_in_buckets(gpu: Backend, rng: np.random.Generator) -> Results:
+    return reductions_by_index(gpu, rng, 6000, 250)
 
 
 def _arrays(rng: np.random.Generator, size: int, runs: int) -> tuple[Any, Any, Any]:

@@ -26,6 +26,7 @@ from emulator.planted.calls import (
     reductions,
     reductions_by_index,
     reductions_by_key,
+    reductions_in_buckets,
     reductions_in_order,
     reductions_of_records,
     reductions_of_segments,
@@ -104,6 +105,11 @@ _LONG = ((top_k, "LONG_ROW", 2000), (top_k, "MOST_SORTED", 64), (top_k, "FILTER_
 _NARROW = (*_LONG, (top_k, "MOST_LEFT", 0), (top_k, "NARROW_SHARE", 200))
 _NO_ROOM = (*_LONG, (top_k, "sample_of", lambda *_: top_k.Sample(8, -1, 40, 100)))
 _MANY_SHARES = ((indexed, "SHARE_ITEMS", 64), (indexed, "FEW_TABLES", 3), (indexed, "GROUP", 4))
+_BUCKETS = (
+    (indexed, "TABLE_BYTES", 32 * 12),
+    *((indexed, name, 32) for name in ("SHARE_ITEMS", "SHARE_UNIT")),
+    *((indexed, name, 1) for name in ("SHARE_PER_INDEX", "ENOUGH_SHARES", "JOIN_BLOCKS")),
+)
 _BY_KEY = (
     (by_key, "BLOCK_THREADS", 64),
     (by_key, "THREAD_BYTES", 32),
@@ -185,6 +191,7 @@ CASES = {
     "partition": Case(selections(5003, has_rest=True), _SELECT),
     "by index": Case(reductions_by_index),
     "by index of many shares": Case(reductions_by_index, _MANY_SHARES),
+    "by index in buckets": Case(reductions_in_buckets, _BUCKETS),
     "reduce by key": Case(reductions_by_key, _BY_KEY),
     "scan by key": Case(scans_by_key(9, 3000), _BY_KEY),
     "scan of pairs of one key": Case(scans_of_pairs, _MANY_BLOCKS),
