@@ -61,17 +61,15 @@ def versions_of(*packages: str) -> list[str]:
     """Return packages' versions from their dist-info folders: importing importlib.metadata takes
     20 ms.
     """
-    return [_version_of(package) for package in packages]
-
-
-def _version_of(package: str) -> str:
-    spec = importlib.util.find_spec(package)
-    if spec is None or spec.origin is None:
-        return "none"
-    start, end = package + "-", ".dist-info"
-    names = os.listdir(Path(spec.origin).parent.parent)
-    folders = sorted(name for name in names if name.startswith(start) and name.endswith(end))
-    return " ".join(folders) or _version_by_metadata(package)
+    versions = []
+    for package in packages:
+        spec = importlib.util.find_spec(package)
+        folders = []
+        if spec is not None and spec.origin is not None:
+            start, names = package + "-", os.listdir(Path(spec.origin).parent.parent)
+            folders = [n for n in names if n.startswith(start) and n.endswith(".dist-info")]
+        versions.append(" ".join(sorted(folders)) or _version_by_metadata(package))
+    return versions
 
 
 def _version_by_metadata(package: str) -> str:

@@ -14,8 +14,6 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from time import perf_counter
 from typing import Any, TypeVar, cast
 
-from gpualgo._base import forks
-
 # --- Boolean environment variables.
 
 
@@ -126,40 +124,28 @@ def warn(text: str, *args: Any) -> None:
 @contextmanager
 def timed_block(what: str, *args: Any) -> Iterator[None]:
     start = perf_counter()
-    _time.enter(start)
-    try:
-        with named(what, *args):
-            yield
-    finally:
-        end = perf_counter()
-        _time.leave(end, what, args)
+    with named(what, *args):
+        yield
+    end = perf_counter()
     log(INFO, f"{what} in %.3f s", *args, end - start)
+    _compile_time.add(start, end, what, args)
 
 
-class _CompileTime:
-    """The time in which any thread compiles. After `PATIENCE` a terminal is told about it, once."""
+class CompileTime:
+    """The time that compiling has taken. After `PATIENCE` seconds a terminal is told, once."""
 
-    PATIENCE = 2.0  # seconds
+    PATIENCE = 2.0
 
     def __init__(self) -> None:
         self.is_told = "GPUALGO_LOG" in os.environ
-        self._lock = forks.Lock()
-        self._num_active, self._start, self._total = 0, 0.0, 0.0
+        self._total = self._end = 0.0
 
-    def enter(self, now: float) -> None:
-        with self._lock:
-            if self._num_active == 0:
-                self._start = now
-            self._num_active += 1
-
-    def leave(self, now: float, what: str, args: tuple[Any, ...]) -> None:
-        with self._lock:
-            self._num_active -= 1
-            if self._num_active == 0:
-                self._total += now - self._start
-            if self.is_told or self._num_active or self._total < self.PATIENCE:
-                return
-            self.is_told = True
+    def add(self, start: float, end: float, what: str, args: tuple[Any, ...]) -> None:
+        self._total += end - max(start, self._end)  # a block within a block has ended before
+        self._end = end
+        if self.is_told or self._total < self.PATIENCE:
+            return
+        self.is_told = True
         if sys.stderr is not None and sys.stderr.isatty():
             sys.stderr.write(
                 f"gpualgo: {what % args}; first calls have compiled for {self._total:.1f} s. "
@@ -167,9 +153,9 @@ class _CompileTime:
             )
 
 
-_time = _CompileTime()
+_compile_time = CompileTime()
 
 
 def tell_no_times() -> None:
     """Do not tell the terminal how long this process compiles."""
-    _time.is_told = True
+    _compile_time.is_told = True

@@ -341,11 +341,9 @@ def shells_of_wheel() -> dict[bytes, bytes]:
     for other versions of the compilers.
     """
     origin = origin_of_shells()
-    try:
-        content = b"" if origin is None else WHEEL_FILE.read_bytes()
-    except OSError:  # this is no wheel
+    if origin is None or not WHEEL_FILE.exists():
         return {}
-    fields = disk.decode(f"shells {origin}", content) or ()
+    fields = disk.decode(f"shells {origin}", WHEEL_FILE.read_bytes()) or ()
     return dict(zip(fields[::2], fields[1::2], strict=True))
 
 
