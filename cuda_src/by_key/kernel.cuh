@@ -10,15 +10,16 @@
 //            whose predecessors have had that long to publish, and writes it while the next one is
 //            being loaded: to what precedes a tile's first head, the run that was open before it is
 //            joined. A tile in which a run begins tells all that those behind it need: a look-back
-//            goes no further than to the nearest.
+//            goes no further than to the nearest. Tiles in which none begins are joined in groups
+//            of 32, so that a run of any length is joined in a time that nobody notices.
 // Bytes      Of each element its key and its value; of each run a key and an aggregate, or of each
-//            element a result. Launches: one. Temporary storage: 8 bytes per tile for each 32 bits
-//            of A, of a reduction 8 more (16 from 2^32 elements on), and 256.
+//            element a result. Launches: one. Temporary storage: 8 bytes per tile and per 32 tiles
+//            for each 32 bits of A, of a reduction 8 more per tile (16 from 2^32 elements on), and
+//            256.
 // Operator   Associative. Elements are combined in order; it is never called on anything but
-// elements,
-//            init and its own results. Equality is asked of neighbours.
-// Bits       What tiles leave open is folded strictly from left to right, and a tile depends on
-// types
+//            elements, init and its own results. Equality is asked of neighbours.
+// Bits       What tiles leave open is scanned by a warp in each aligned group of 32 tiles, and
+//            folded strictly from left to right from group to group; a tile depends on types
 //            alone: so does the association, on where runs begin, and on nothing else.
 #ifndef GPUALGO_BY_KEY_KERNEL_CUH
 #define GPUALGO_BY_KEY_KERNEL_CUH
@@ -64,7 +65,7 @@ struct ByKey {
   const Params& params;
   Shared& shared;
   TileStates states;
-  CarryStates<A> carries;
+  Carries<Op, A> carries;
   Tiles tiles{params};
   Results results{params};
   int warp = tiles.warp, lane = tiles.lane;
@@ -111,7 +112,7 @@ struct ByKey {
     }
     if (warp != carrying || lane != active - 1) return staged;
     assign(shared.tails[parity], whole);
-    carries.publish(tile, whole, heads != 0 ? prefix : aggregate);  // as the first tile's
+    carries.publish(tile, whole, heads != 0);
     if constexpr (reduces) {
       states.publish(tile, Count(staged.num_runs), tile == 0 ? prefix : aggregate);
     }
@@ -125,16 +126,15 @@ struct ByKey {
     if (staged.tile > 0) states.publish(staged.tile, Count(before + staged.num_runs), prefix);
     shared.before = before;
   }
-  // Finds which run is open before it, and tells them if it still is behind it. Called by one warp.
+  // Finds which run is open before it, and joins what follows in it. Called by one warp.
   __device__ void carry_back(const Staged& staged, int parity) {
     if (staged.tile == 0 || (!reduces && staged.first == 0)) return;
-    const A carry = carry_before<Op>(carries, staged.tile);
+    const bool begins = staged.first < tile_items;
+    A& tail = shared.tails[parity];
+    const A carry = carries.before(staged.tile, tail, begins);
     if (lane != 0) return;
     assign(shared.carry, carry);
-    if (staged.first < tile_items) return;
-    const A tail = Op::apply(carry, shared.tails[parity]);
-    carries.publish(staged.tile, tail, prefix);
-    assign(shared.tails[parity], tail);
+    if (!begins) assign(tail, Op::apply(carry, tail));
   }
 
   template <bool is_full>
@@ -213,7 +213,7 @@ __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks) by_
   const TileStates states(params.states);
   // Behind the counts of a reduction's tiles.
   const int64 counts = Work::reduces ? params.num_tiles * tagged_words<Count> : 0;
-  Work work{params, shared, states, CarryStates<A>{states, states.words() + counts}};
+  Work work{params, shared, states, {states, states.words() + counts, params.num_tiles}};
   work.run();
 }
 

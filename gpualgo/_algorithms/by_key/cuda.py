@@ -248,8 +248,8 @@ def plan_of(
     access, fields = access_of(source, dims, [view.ptr for view in views], tiling.items)
     is_wide = num_items >= NARROW_COUNTS
     num_tiles = -(-num_items // tiling.tile_items)
-    tile_bytes = tagged_bytes(acc) + 8 * (1 + is_wide) * reduces
-    piece, num_words = lookback_states(num_tiles * tile_bytes)
+    carry_bytes = (num_tiles + num_tiles // WARP) * tagged_bytes(acc)  # of tiles and of groups
+    piece, num_words = lookback_states(carry_bytes + num_tiles * 8 * (1 + is_wide) * reduces)
     kind = Kind(mode, op, key, source, acc, access, tiling, written, is_wide, has_eq, has_init)
     slots = {
         "init": START, "input": at.sources, "output": at.targets[: len(outs)],
