@@ -1,4 +1,5 @@
-// Reductions and scans by key: runs of equal keys, each reduced or scanned apart.
+// Reductions and scans by key: runs of equal keys, or of elements between marks (by_key/marks.cuh),
+// each reduced or scanned apart.
 //
 // Algorithm  One pass (Merrill and Garland, "Single-pass parallel prefix scan with decoupled
 //            look-back", NVIDIA NVR-2016-002, 2016; Sengupta et al., "Scan primitives for GPU
@@ -37,12 +38,11 @@
 namespace gpualgo {
 
 template <class Policy, Way way, class Equal, class Op, class K, class A, class T, class Count,
-          class Access, bool has_init>
+          class Params, bool has_init>
 struct ByKey {
   static constexpr bool reduces = way == Way::reduce;
-  using Params = ByKeyParams<A, T, (reduces ? num_leaves<K> : 0) + num_leaves<A>, Access>;
   // Of a reduction init comes in at the end.
-  using Tiles = ByKeyTiles<Policy, Equal, Op, K, A, T, Access, Params, has_init && !reduces>;
+  using Tiles = ByKeyTiles<Policy, Equal, Op, K, A, T, Params, has_init && !reduces>;
   using Results = ByKeyResults<Tiles, way, Op, K, A, Params, has_init>;
   using Tile = typename Tiles::Tile;
   using Staged = typename Results::Staged;
@@ -73,9 +73,14 @@ struct ByKey {
   // Folds the tile's runs by warps, and tells the block.
   template <bool is_full>
   __device__ void summarise(Tile& held, int64 tile) const {
-    tiles.template mark<is_full>(held, tile);
+    if constexpr (Tiles::is_marked) {
+      tiles.template mark_segments<is_full>(held, tile);
+    } else {
+      tiles.template mark<is_full>(held, tile);
+    }
+    if (reduces || Tiles::has_starts) tiles.rank(held);
+    if constexpr (Tiles::has_starts) tiles.put_starts(held, tile);
     tiles.template fold<is_full>(held, is_full ? tile_items : tiles.count_of(tile));
-    if (reduces) tiles.rank(held);
     if (lane != 0) return;
     shared.firsts[warp] = held.first;
     if (reduces) shared.counts[warp] = Tiles::total_of(held);
@@ -146,6 +151,11 @@ struct ByKey {
       results.template stage_runs<is_full>(to, held, begin, count);
     } else {
       results.template stage_results<is_full>(to, held, count);
+      if constexpr (Tiles::has_starts && way == Way::exclusive) {
+        tiles.at_starts(held, staged.tile, [&](int bit, const A& start) {
+          results.put_value(to, tiles.place_of(bit), start);
+        });
+      }
     }
   }
 
@@ -202,13 +212,11 @@ struct ByKey {
 };
 
 template <class Policy, Way way, class Equal, class Op, class K, class A, class T, class Count,
-          class Access, bool has_init>
-__global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks) by_key_kernel(
-    const __grid_constant__ ParamsFor<
-        Op, typename ByKey<Policy, way, Equal, Op, K, A, T, Count, Access, has_init>::Params>
-        params) {
+          class Params, bool has_init>
+__global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
+    by_key_kernel(const __grid_constant__ ParamsFor<Op, Params> params) {
   take_numbers<Op>(params);
-  using Work = ByKey<Policy, way, Equal, Op, K, A, T, Count, Access, has_init>;
+  using Work = ByKey<Policy, way, Equal, Op, K, A, T, Count, Params, has_init>;
   auto& shared = ptx::dynamic_shared_memory<typename Work::Shared>();
   const TileStates states(params.states);
   // Behind the counts of a reduction's tiles.
