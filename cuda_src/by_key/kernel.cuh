@@ -1,4 +1,5 @@
-// Reductions and scans by key: runs of equal keys, each reduced or scanned apart.
+// Reductions and scans by key: runs of equal keys, or of elements between marks (by_key/marks.cuh),
+// each reduced or scanned apart.
 //
 // Algorithm  One pass (Merrill and Garland, "Single-pass parallel prefix scan with decoupled
 //            look-back", NVIDIA NVR-2016-002, 2016; Sengupta et al., "Scan primitives for GPU
@@ -10,15 +11,16 @@
 //            whose predecessors have had that long to publish, and writes it while the next one is
 //            being loaded: to what precedes a tile's first head, the run that was open before it is
 //            joined. A tile in which a run begins tells all that those behind it need: a look-back
-//            goes no further than to the nearest.
+//            goes no further than to the nearest. Tiles in which none begins are joined in groups
+//            of 32, so that a run of any length is joined in a time that nobody notices.
 // Bytes      Of each element its key and its value; of each run a key and an aggregate, or of each
-//            element a result. Launches: one. Temporary storage: 8 bytes per tile for each 32 bits
-//            of A, of a reduction 8 more (16 from 2^32 elements on), and 256.
+//            element a result. Launches: one. Temporary storage: 8 bytes per tile and per 32 tiles
+//            for each 32 bits of A, of a reduction 8 more per tile (16 from 2^32 elements on), and
+//            256.
 // Operator   Associative. Elements are combined in order; it is never called on anything but
-// elements,
-//            init and its own results. Equality is asked of neighbours.
-// Bits       What tiles leave open is folded strictly from left to right, and a tile depends on
-// types
+//            elements, init and its own results. Equality is asked of neighbours.
+// Bits       What tiles leave open is scanned by a warp in each aligned group of 32 tiles, and
+//            folded strictly from left to right from group to group; a tile depends on types
 //            alone: so does the association, on where runs begin, and on nothing else.
 #ifndef GPUALGO_BY_KEY_KERNEL_CUH
 #define GPUALGO_BY_KEY_KERNEL_CUH
@@ -36,12 +38,11 @@
 namespace gpualgo {
 
 template <class Policy, Way way, class Equal, class Op, class K, class A, class T, class Count,
-          class Access, bool has_init>
+          class Params, bool has_init>
 struct ByKey {
   static constexpr bool reduces = way == Way::reduce;
-  using Params = ByKeyParams<A, T, (reduces ? num_leaves<K> : 0) + num_leaves<A>, Access>;
   // Of a reduction init comes in at the end.
-  using Tiles = ByKeyTiles<Policy, Equal, Op, K, A, T, Access, Params, has_init && !reduces>;
+  using Tiles = ByKeyTiles<Policy, Equal, Op, K, A, T, Params, has_init && !reduces>;
   using Results = ByKeyResults<Tiles, way, Op, K, A, Params, has_init>;
   using Tile = typename Tiles::Tile;
   using Staged = typename Results::Staged;
@@ -64,7 +65,7 @@ struct ByKey {
   const Params& params;
   Shared& shared;
   TileStates states;
-  CarryStates<A> carries;
+  Carries<Op, A> carries;
   Tiles tiles{params};
   Results results{params};
   int warp = tiles.warp, lane = tiles.lane;
@@ -72,9 +73,14 @@ struct ByKey {
   // Folds the tile's runs by warps, and tells the block.
   template <bool is_full>
   __device__ void summarise(Tile& held, int64 tile) const {
-    tiles.template mark<is_full>(held, tile);
+    if constexpr (Tiles::is_marked) {
+      tiles.template mark_segments<is_full>(held, tile);
+    } else {
+      tiles.template mark<is_full>(held, tile);
+    }
+    if (reduces || Tiles::has_starts) tiles.rank(held);
+    if constexpr (Tiles::has_starts) tiles.put_starts(held, tile);
     tiles.template fold<is_full>(held, is_full ? tile_items : tiles.count_of(tile));
-    if (reduces) tiles.rank(held);
     if (lane != 0) return;
     shared.firsts[warp] = held.first;
     if (reduces) shared.counts[warp] = Tiles::total_of(held);
@@ -111,7 +117,7 @@ struct ByKey {
     }
     if (warp != carrying || lane != active - 1) return staged;
     assign(shared.tails[parity], whole);
-    carries.publish(tile, whole, heads != 0 ? prefix : aggregate);  // as the first tile's
+    carries.publish(tile, whole, heads != 0);
     if constexpr (reduces) {
       states.publish(tile, Count(staged.num_runs), tile == 0 ? prefix : aggregate);
     }
@@ -125,16 +131,15 @@ struct ByKey {
     if (staged.tile > 0) states.publish(staged.tile, Count(before + staged.num_runs), prefix);
     shared.before = before;
   }
-  // Finds which run is open before it, and tells them if it still is behind it. Called by one warp.
+  // Finds which run is open before it, and joins what follows in it. Called by one warp.
   __device__ void carry_back(const Staged& staged, int parity) {
     if (staged.tile == 0 || (!reduces && staged.first == 0)) return;
-    const A carry = carry_before<Op>(carries, staged.tile);
+    const bool begins = staged.first < tile_items;
+    A& tail = shared.tails[parity];
+    const A carry = carries.before(staged.tile, tail, begins);
     if (lane != 0) return;
     assign(shared.carry, carry);
-    if (staged.first < tile_items) return;
-    const A tail = Op::apply(carry, shared.tails[parity]);
-    carries.publish(staged.tile, tail, prefix);
-    assign(shared.tails[parity], tail);
+    if (!begins) assign(tail, Op::apply(carry, tail));
   }
 
   template <bool is_full>
@@ -146,6 +151,11 @@ struct ByKey {
       results.template stage_runs<is_full>(to, held, begin, count);
     } else {
       results.template stage_results<is_full>(to, held, count);
+      if constexpr (Tiles::has_starts && way == Way::exclusive) {
+        tiles.at_starts(held, staged.tile, [&](int bit, const A& start) {
+          results.put_value(to, tiles.place_of(bit), start);
+        });
+      }
     }
   }
 
@@ -202,18 +212,16 @@ struct ByKey {
 };
 
 template <class Policy, Way way, class Equal, class Op, class K, class A, class T, class Count,
-          class Access, bool has_init>
-__global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks) by_key_kernel(
-    const __grid_constant__ ParamsFor<
-        Op, typename ByKey<Policy, way, Equal, Op, K, A, T, Count, Access, has_init>::Params>
-        params) {
+          class Params, bool has_init>
+__global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
+    by_key_kernel(const __grid_constant__ ParamsFor<Op, Params> params) {
   take_numbers<Op>(params);
-  using Work = ByKey<Policy, way, Equal, Op, K, A, T, Count, Access, has_init>;
+  using Work = ByKey<Policy, way, Equal, Op, K, A, T, Count, Params, has_init>;
   auto& shared = ptx::dynamic_shared_memory<typename Work::Shared>();
   const TileStates states(params.states);
   // Behind the counts of a reduction's tiles.
   const int64 counts = Work::reduces ? params.num_tiles * tagged_words<Count> : 0;
-  Work work{params, shared, states, CarryStates<A>{states, states.words() + counts}};
+  Work work{params, shared, states, {states, states.words() + counts, params.num_tiles}};
   work.run();
 }
 

@@ -127,10 +127,11 @@ struct ByKeyResults {
       for (int k = 0; k < items; ++k) {
         if (!is_full && k >= rest) break;
         const bool is_head = held.heads >> (row * items + k) & 1;
-        const A own = tiles.started(Tiles::value_of(held.packs[row].items[k]), is_head);
+        const A own = tiles.value_at(held, row, k);
         if constexpr (way == Way::exclusive) {
+          const bool begins = Tiles::begins_of(held) >> (row * items + k) & 1;
           assign(results.items[k], value);
-          if (is_head) assign(results.items[k], start());
+          if (is_head) assign(results.items[k], begins ? start() : own);
           if (k == items - 1) continue;
         }
         if (is_head || (row == 0 && k == 0 && threadIdx.x == 0)) {

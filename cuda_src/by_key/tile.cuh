@@ -3,14 +3,17 @@
 #ifndef GPUALGO_BY_KEY_TILE_CUH
 #define GPUALGO_BY_KEY_TILE_CUH
 
+#include "by_key/marks.cuh"
 #include "parts/convert.cuh"
 #include "parts/fold.cuh"
 #include "parts/intrinsics.cuh"
 #include "parts/keyed.cuh"
 #include "parts/leaves.cuh"
 #include "parts/operator.cuh"
+#include "parts/ragged.cuh"
 #include "parts/tile_io.cuh"
 #include "parts/warp.cuh"
+#include "parts/whole.cuh"
 #include "select/items.cuh"
 
 namespace gpualgo {
@@ -39,23 +42,29 @@ struct ByKeyParams {
   Access access;
 };
 
-// K: a key; A: what values are folded in; T: elements as they are read, keys' numbers first. heads
-// of runs begin with init where has_init is set (of a scan).
-template <class Policy, class Equal, class Op, class K, class A, class T, class Access,
-          class Params, bool has_init>
+// K: a key, or NoKey, where Equal is the type of offsets or NoStarts; A: what values are folded in;
+// T: elements as they are read, keys' numbers first. Heads of runs begin with init where has_init
+// is set (of a scan).
+template <class Policy, class Equal, class Op, class K, class A, class T, class Params,
+          bool has_init>
 struct ByKeyTiles {
-  using E = Held<T>;
+  using E = typename TileElement<K, A, T>::type;
+  static constexpr bool is_marked = is_same<K, NoKey>;
+  static constexpr bool has_starts = is_marked && !is_same<Equal, NoStarts>;
+  static constexpr bool loads_packs = decltype(Params::access)::in_one;
   static constexpr int items = Policy::items, rows = Policy::rows;
   static constexpr int warps = Policy::block_threads / warp_threads;
   static constexpr int row_items = warp_threads * items, warp_items = rows * row_items;
   static constexpr int tile_items = warps * warp_items;
   static constexpr int field_bits = 8;  // of a row's heads in a word of four
-  static_assert(rows <= 4 && row_items < 1 << field_bits);
+  static_assert(rows <= 4 && row_items < 1 << field_bits && 32 % items == 0);
 
   struct Tile {
     Pack<E, items> packs[rows];
     K earlier;       // in lane 0: the key before the warp's first
     uint32 heads;    // a bit for each element
+    uint32 marks;    // where there are marks: the warp's words, one in each of the first lanes
+    uint32 inside;   // there: heads, without what is in no segment
     A before[rows];  // the run that is open before the lane's elements of a row, if there are any
     uint32 open;     // a bit for each row: no run of the warp begins before these elements
     uint32 ranks;    // fields: how many runs begin in each row before these elements
@@ -75,6 +84,7 @@ struct ByKeyTiles {
   __device__ int start_of(int row) const {
     return warp * warp_items + row * row_items + lane * items;
   }
+  __device__ int place_of(int bit) const { return start_of(bit / items) + bit % items; }
 
   __device__ static K key_of(const E& element) {
     K key;
@@ -92,10 +102,15 @@ struct ByKeyTiles {
     });
     return value;
   }
-  // A value as its run has it where it is `first` there.
-  __device__ A started(const A& value, bool is_first) const {
+  // Where runs begin that take an initial value, a bit for each element.
+  __device__ static uint32 begins_of(const Tile& held) {
+    return is_marked ? held.inside : held.heads;
+  }
+  // The value of a lane's element as its run has it.
+  __device__ A value_at(const Tile& held, int row, int k) const {
+    const A value = value_of(held.packs[row].items[k]);
     if constexpr (has_init) {
-      if (is_first) return with_init<Op>(params.init, value);
+      if (begins_of(held) >> (row * items + k) & 1) return with_init<Op>(params.init, value);
     }
     return value;
   }
@@ -113,15 +128,25 @@ struct ByKeyTiles {
     const int64 begin = tile * tile_items;
     const int count = count_of(tile);
     const int64 first = begin + start_of(0);
-    assign(held.earlier, K{});
-    if (lane == 0 && first > 0 && first < params.num_items) {
-      assign(held.earlier, load_key(first - 1));
+    if constexpr (is_marked) {
+      const int place = warp * warp_items + lane * 32;
+      const bool is_there = lane < warp_items / 32 && place < count;
+      held.marks = is_there ? params.heads[(begin + place) / 32] : 0;
+    } else {
+      assign(held.earlier, K{});
+      if (lane == 0 && first > 0 && first < params.num_items) {
+        assign(held.earlier, load_key(first - 1));
+      }
     }
-    if (Access::in_one && count == tile_items) {
+    if (loads_packs && count == tile_items) {
 #pragma unroll
       for (int row = 0; row < rows; ++row) {
-        assign(held.packs[row],
-               params.access.template load<T, items>(params.input, begin + start_of(row)));
+        const auto pack =
+            params.access.template load<T, items>(params.input, begin + start_of(row));
+#pragma unroll
+        for (int k = 0; k < items; ++k) {
+          assign(held.packs[row].items[k], convert<E>(pack.items[k]));
+        }
       }
       return;
     }
@@ -133,7 +158,7 @@ struct ByKeyTiles {
         assign(held.packs[row].items[k], E{});  // lanes hand on what nobody looks at
         if (i < count) {
           assign(held.packs[row].items[k],
-                 params.access.template load_one<T>(params.input, begin + i));
+                 convert<E>(params.access.template load_one<T>(params.input, begin + i)));
         }
       }
     }
@@ -159,6 +184,78 @@ struct ByKeyTiles {
       }
     }
   }
+  // The same by marks; each element in no segment is a run of its own.
+  template <bool is_full>
+  __device__ void mark_segments(Tile& held, int64 tile) const {
+    const int count = is_full ? tile_items : count_of(tile);
+    held.inside = 0;
+#pragma unroll
+    for (int row = 0; row < rows; ++row) {
+      const uint32 word = shuffle(held.marks, (row * row_items + lane * items) / 32);
+      held.inside |= row_of(word >> lane * items % 32, 0) << row * items;
+    }
+    held.heads = held.inside;
+    const int64 begin = tile * tile_items;
+    const int64 first = params.bounds[0] - begin, last = params.bounds[1] - begin;
+    if (first <= 0 && last >= count) return;
+#pragma unroll
+    for (int row = 0; row < rows; ++row) {
+#pragma unroll
+      for (int k = 0; k < items; ++k) {
+        const int place = start_of(row) + k;
+        const uint32 bit = 1u << (row * items + k);
+        if (place >= count || (place >= first && place < last)) continue;
+        held.heads |= bit;
+        held.inside &= ~bit;
+      }
+    }
+  }
+
+  // Calls fn(bit, start) for each of a lane's elements at which a segment begins, with the
+  // segment's start, once runs are ranked. All lanes call it. Not part of an unrolled loop, as a
+  // search takes registers.
+  template <class Fn>
+  __device__ void at_starts(const Tile& held, int64 tile, Fn fn) const {
+    const Offsets<Equal> offsets{params.offsets, params.offset_step, params.num_items};
+    int place = held.inside == 0 ? tile_items : place_of(ptx::ffs(held.inside) - 1);
+#pragma unroll
+    for (int delta = 1; delta < warp_threads; delta *= 2) {
+      const int other = shuffle_xor(place, delta);
+      if (other < place) place = other;
+    }
+    if (place == tile_items) return;
+    const int64 begin = tile * tile_items;
+    const int64 segment = segment_before(offsets, params.num_segments, begin + place);
+#pragma unroll 1
+    for (uint32 bits = held.inside; bits != 0; bits &= bits - 1) {
+      const int bit = ptx::ffs(bits) - 1, row = bit / items;
+      int rank = field(held.ranks, row) + ptx::popc(row_of(held.inside & ~bits, row));
+#pragma unroll
+      for (int i = 0; i < rows - 1; ++i) rank += i < row ? field(held.totals, i) : 0;
+      const int64 own =
+          segment_from(segment + rank, offsets, params.num_segments, begin + place_of(bit));
+      fn(bit, load_element(moved(params.starts, [&](auto leaf) {
+           return own * params.start_steps[decltype(leaf)::value];
+         })));
+    }
+  }
+  // Puts starts before the elements at which segments begin.
+  __device__ void put_starts(Tile& held, int64 tile) const {
+    at_starts(held, tile, [&](int bit, const A& start) {
+      A value{};
+#pragma unroll
+      for (int i = 0; i < rows * items; ++i) {
+        assign(value, either(i == bit, held.packs[i / items].items[i % items], value));
+      }
+      const A joined = Op::apply(start, value);
+#pragma unroll
+      for (int i = 0; i < rows * items; ++i) {
+        A& own = held.packs[i / items].items[i % items];
+        assign(own, either(i == bit, joined, own));
+      }
+    });
+  }
+
   // The key before a lane's first one of a row.
   __device__ K key_before(const Tile& held, int row) const {
     K key = shuffle_up(key_of(held.packs[row].items[items - 1]), 1);
@@ -171,8 +268,10 @@ struct ByKeyTiles {
     }
     return key;
   }
-  __device__ static uint32 heads_of(const Tile& held, int row) {
-    return held.heads >> (row * items) & uint32((1ull << items) - 1);
+  __device__ static uint32 heads_of(const Tile& held, int row) { return row_of(held.heads, row); }
+  // Of bits of the lane's elements, those of a row.
+  __device__ static uint32 row_of(uint32 bits, int row) {
+    return bits >> (row * items) & uint32((1ull << items) - 1);
   }
   // How many of the lane's elements of a row there are; more than `items`, perhaps, or less than 0.
   __device__ int rest_of(int row, int count) const { return count - start_of(row); }
@@ -223,7 +322,7 @@ struct ByKeyTiles {
     for (int k = 0; k < items; ++k) {
       if (!is_full && k >= rest) break;
       const bool is_head = bits >> k & 1;
-      const A value = started(value_of(held.packs[row].items[k]), is_head);
+      const A value = value_at(held, row, k);
       if (k == 0 || is_head) {
         assign(tail, value);
       } else {
@@ -249,12 +348,12 @@ struct ByKeyTiles {
     }
   }
 
-  // Counts the heads of each row: before the lane's elements, and in all.
+  // Counts the runs that begin in each row: before the lane's elements, and in all.
   __device__ void rank(Tile& held) const {
     uint32 own = 0;
 #pragma unroll
     for (int row = 0; row < rows; ++row) {
-      own |= uint32(ptx::popc(heads_of(held, row))) << row * field_bits;
+      own |= uint32(ptx::popc(row_of(begins_of(held), row))) << row * field_bits;
     }
     uint32 sums = own;
 #pragma unroll

@@ -57,71 +57,86 @@ __device__ inline A scan_runs(A value, uint32 heads, int valid) {
   return value;
 }
 
-// What tiles tell each other of their last runs, beside the states of a look-back: the fold of a
-// tile's elements from where its last run begins (a prefix, whatever precedes the tile), or of all
-// of them (an aggregate, until the tile knows what precedes it).
+// What tiles, or groups of tiles, tell each other of their last runs, beside the states of a
+// look-back: the fold of elements from where the last run begins (a prefix, whatever precedes it),
+// or of all of them (an aggregate).
 template <class A>
 struct CarryStates {
   TileStates states;
   uint64* words;
 
-  __device__ void publish(int64 tile, const A& value, Status status) const {
-    store_tagged(words, tile, value, states.tag(status));
+  __device__ void publish(int64 index, const A& value, Status status) const {
+    store_tagged(words, index, value, states.tag(status));
   }
-  __device__ Status read(int64 tile, A& value) const {
-    return states.read(load_tagged<A>(words, tile), value);
+  // Waits for states [begin, begin + count), one for each lane of the warp that calls it, from the
+  // nearest prefix on. Returns the lanes up to that prefix, as bits; 0 if there is none, and none
+  // is needed.
+  __device__ uint32 wait(int64 begin, int count, bool needs_prefix, A& value) const {
+    const int lane = threadIdx.x % warp_threads;
+    Status status = nothing;
+    uint32 known;
+    do {
+      if (lane < count && status != prefix) {
+        status = states.read(load_tagged<A>(words, begin + lane), value);
+      }
+      const uint32 prefixes = ptx::ballot_sync(all_lanes, status == prefix);
+      known = prefixes == 0 ? 0 : all_lanes >> ptx::clz(prefixes);
+    } while ((needs_prefix && known == 0) ||
+             ptx::any_sync(all_lanes, lane < count && status == nothing && !(known >> lane & 1)));
+    return known;
   }
 };
 
-// Folds the values of lanes [next, count) behind a carry, in order; all lanes get the result.
+// The runs that tiles leave open. Tiles [32 g, 32 g + 32) are group g. A warp scans the states of
+// tiles within their group; what groups leave open, the last tile of each tells, and it is folded
+// from left to right. So the association depends on the tiles' places and on which of them begin a
+// run, and not on whose states are there already.
 template <class Op, class A>
-__device__ inline void fold_lanes(A& carry, const A& value, int next, int count) {
-#pragma unroll 1
-  for (; next < count; ++next) {
-    const A joined = Op::apply(carry, shuffle(value, next));
-    assign(carry, joined);
-  }
-}
+struct Carries {
+  CarryStates<A> tiles, groups;
 
-// The run that is open before a tile that is not the first, for all lanes of the one warp that
-// calls it: from the nearest prefix on, once all behind it have published something. Strictly from
-// left to right: the same bits, whichever tile's prefix was there. The first tile of all publishes
-// a prefix.
-template <class Op, class A>
-__device__ inline A carry_before(const CarryStates<A>& states, int64 tile) {
-  const int lane = threadIdx.x % warp_threads;
-  int64 begin = tile - warp_threads;  // of the tiles that the lanes look at
-  A carry{}, value{};
-  for (;; begin -= warp_threads) {
-    Status status = nothing;
-    uint32 prefixes, reached;  // reached: the lanes from the nearest prefix on
-    do {
-      if (begin + lane >= 0 && status != prefix) status = states.read(begin + lane, value);
-      prefixes = ptx::ballot_sync(all_lanes, status == prefix);
-      reached = prefixes == 0 ? all_lanes : all_lanes << (warp_threads - 1 - ptx::clz(prefixes));
-    } while (
-        ptx::any_sync(all_lanes, begin + lane >= 0 && status == nothing && (reached >> lane & 1)));
-    if (prefixes == 0) continue;
-    const int last = warp_threads - 1 - ptx::clz(prefixes);
-    assign(carry, shuffle(value, last));
-    fold_lanes<Op>(carry, value, last + 1, warp_threads);
-    break;
+  __device__ Carries(const TileStates& states, uint64* words, int64 num_tiles)
+      : tiles{states, words}, groups{states, words + num_tiles * tagged_words<A>} {}
+  __device__ static bool ends_group(int64 tile) { return tile % warp_threads == warp_threads - 1; }
+
+  // Tells what a tile leaves open; `begins`: a run does, in the tile, as in the first one of all.
+  // Called by one thread.
+  __device__ void publish(int64 tile, const A& tail, bool begins) const {
+    tiles.publish(tile, tail, begins ? prefix : aggregate);
+    if (begins && ends_group(tile)) groups.publish(tile / warp_threads, tail, prefix);
   }
-  for (begin += warp_threads; begin < tile; begin += warp_threads) {
-    Status status = nothing;  // what was there is being replaced by a prefix, maybe
-    do {
-      if (status == nothing) status = states.read(begin + lane, value);
-    } while (ptx::any_sync(all_lanes, status == nothing));
-    const uint32 prefixes = ptx::ballot_sync(all_lanes, status == prefix);
-    int next = 0;
-    if (prefixes != 0) {
-      next = warp_threads - ptx::clz(prefixes);
-      assign(carry, shuffle(value, next - 1));
+
+  // The run that is open before a published tile that is not the first, for all lanes of the one
+  // warp that calls it.
+  __device__ A before(int64 tile, const A& tail, bool begins) const {
+    const int64 group = tile / warp_threads;
+    const int count = int(tile % warp_threads);
+    A value{};
+    const uint32 known = tiles.wait(tile - count, count, false, value);
+    const A open = shuffle(scan_runs<Op>(value, known, count), count > 0 ? count - 1 : 0);
+    const bool tells = threadIdx.x % warp_threads == 0 && !begins && ends_group(tile);
+    A whole{};  // what the group leaves open
+    if (tells) {
+      assign(whole, Op::apply(open, tail));
+      groups.publish(group, whole, known != 0 ? prefix : aggregate);
     }
-    fold_lanes<Op>(carry, value, next, warp_threads);
+    if (known != 0) return open;
+    const A carry = before_group(group);
+    if (tells) groups.publish(group, Op::apply(carry, whole), prefix);
+    return count == 0 ? carry : Op::apply(carry, open);
   }
-  return carry;
-}
+
+ private:
+  __device__ A before_group(int64 group) const {
+    const int count = group < warp_threads ? int(group) : warp_threads;
+    A carry{}, value{};
+    int next = ptx::popc(groups.wait(group - count, count, true, value));
+    assign(carry, shuffle(value, next - 1));
+#pragma unroll 1
+    for (; next < count; ++next) assign(carry, Op::apply(carry, shuffle(value, next)));
+    return carry;
+  }
+};
 
 }  // namespace gpualgo
 

@@ -48,6 +48,20 @@ __device__ inline void put_words(uint32* words, const Pack<T, items>& pack) {
   }
 }
 
+// Either of two values, word by word: of wide ones, the compiler would choose the address.
+template <class T>
+__device__ inline T either(bool is_first, const T& first, const T& second) {
+  constexpr int words = (sizeof(T) + 3) / 4;
+  uint32 found[words] = {}, other[words] = {};
+  put_words(found, first);
+  put_words(other, second);
+#pragma unroll
+  for (int i = 0; i < words; ++i) found[i] = is_first ? found[i] : other[i];
+  T result;
+  memcpy(&result, found, sizeof(T));
+  return result;
+}
+
 // Writes a whole element: of a record, what lies between its numbers, too.
 template <class A>
 __device__ inline void store_whole(A* address, const A& element) {

@@ -161,8 +161,15 @@ class Policy:
         remaining = (3 + warps) * acc.itemsize + 8 * warps + 64
         return STAGES * sum(sections) * VECTOR_BYTES + -(-remaining // 16) * 16
 
+    def cpp(self, shared_bytes: int) -> Cpp:
+        sizes = self.block_threads, self.items, self.rows, self.blocks_per_sm
+        return cpp("ByKeyPolicy", *sizes, shared_bytes)
 
-def policy_of(source: records.Source, written: tuple[Dtype, ...], acc: Dtype) -> Policy:
+
+def policy_of(
+    source: records.Source, written: tuple[Dtype, ...], acc: Dtype, spare: int = 0
+) -> Policy:
+    """Return the policy for elements; `spare`: bytes of registers that a thread needs besides."""
     leaves = records.field_dtypes(records.register_dtype(source))
     widest = max(field.itemsize for field in (*leaves, *records.field_dtypes(acc)))
     items = min(MOST_ITEMS, max(1, VECTOR_BYTES // widest))
@@ -175,9 +182,14 @@ def policy_of(source: records.Source, written: tuple[Dtype, ...], acc: Dtype) ->
         else:
             rows -= 1
     pair, count = records.register_dtype(source).itemsize, policy.items * policy.rows
-    needed = count * pair + (policy.rows + policy.items) * acc.itemsize
+    needed = count * pair + (policy.rows + policy.items) * acc.itemsize + spare
     total = next((n for size, n in SM_THREADS.items() if needed <= size), WIDE_SM_THREADS)
     return replace(policy, blocks_per_sm=total // threads)
+
+
+def carry_bytes(num_tiles: int, acc: Dtype) -> int:
+    """Return the size of the states of tiles and of their groups (parts/keyed.cuh)."""
+    return (num_tiles + num_tiles // WARP) * tagged_bytes(acc)
 
 
 @dataclass(frozen=True)
@@ -200,22 +212,18 @@ class Kind:
 
     @property
     def spec(self) -> Spec:
-        tiling, op, source, acc = self.policy, self.op, self.source, self.acc
-        policy = cpp(
-            "ByKeyPolicy", tiling.block_threads, tiling.items, tiling.rows, tiling.blocks_per_sm,
-            self.shared_bytes,
-        )  # fmt: skip
+        op, source, acc = self.op, self.source, self.acc
+        params = cpp("ByKeyParams", acc, source, len(self.written), self.access)
         equal, computed = "gpualgo::SameValue", None
         if self.has_eq:
             equal = functor(op.source, (self.key, self.key), _BOOL)
             # dtype that the second function returns
             computed = Computed((self.key, self.key), _BOOL)
         return kernel_spec(
-            "by_key/kernel.cuh", "by_key_kernel", policy, f"gpualgo::Way::{self.mode}", equal,
-            fold_of(op, acc), self.key, acc, source,
-            "gpualgo::uint64" if self.is_wide else "gpualgo::uint32", self.access, self.has_init,
-            params=cpp("ByKeyParams", acc, source, len(self.written), self.access),
-            computed=computed,
+            "by_key/kernel.cuh", "by_key_kernel", self.policy.cpp(self.shared_bytes),
+            f"gpualgo::Way::{self.mode}", equal, fold_of(op, acc), self.key, acc, source,
+            "gpualgo::uint64" if self.is_wide else "gpualgo::uint32", params, self.has_init,
+            params=params, computed=computed,
         )  # fmt: skip
 
 
@@ -248,8 +256,8 @@ def plan_of(
     access, fields = access_of(source, dims, [view.ptr for view in views], tiling.items)
     is_wide = num_items >= NARROW_COUNTS
     num_tiles = -(-num_items // tiling.tile_items)
-    tile_bytes = tagged_bytes(acc) + 8 * (1 + is_wide) * reduces
-    piece, num_words = lookback_states(num_tiles * tile_bytes)
+    count_bytes = num_tiles * 8 * (1 + is_wide) * reduces
+    piece, num_words = lookback_states(count_bytes + carry_bytes(num_tiles, acc))
     kind = Kind(mode, op, key, source, acc, access, tiling, written, is_wide, has_eq, has_init)
     slots = {
         "init": START, "input": at.sources, "output": at.targets[: len(outs)],

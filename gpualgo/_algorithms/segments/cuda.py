@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from gpualgo._algorithms.by_key import cuda as tiles
 from gpualgo._algorithms.segments.problem import SegmentedReduction, SegmentedScan
 from gpualgo._algorithms.select import cuda as reading
 from gpualgo._arrays.view import View
 from gpualgo._base import records
 from gpualgo._base.records import Dtype
+from gpualgo._base.strides import merge
 from gpualgo._cuda import build
 from gpualgo._cuda.build import Spec
 from gpualgo._cuda.headers import Cpp, cpp
@@ -33,7 +35,6 @@ from gpualgo._cuda.templates import (
     fold_of,
     kernel_spec,
     launch,
-    tagged_bytes,
 )
 from gpualgo._driver import device as gpu
 from gpualgo._driver.device import aligned
@@ -55,11 +56,7 @@ WARP_ITEMS = 1024  # elements of a warp's segments of mean length
 LEAST_LONG, LONG_PER_WARP = 512, 1 << 14  # longer segments are cut into chunks
 CHUNK_BITS, MOST_CHUNKS = 12, 1 << 15  # log2 of a chunk's least elements; chunks per segment
 CHUNK_BYTES = 32  # bytes of an entry in the list of chunks
-
-# Scans. Not measured on a GPU yet.
-SCAN_THREADS, SCAN_BLOCKS_PER_SM = 256, 3
-SCAN_BYTES, MOST_SCAN_ITEMS = 32, 8  # per thread
-WINDOW_BYTES, MOST_WINDOW = 32, 8  # bytes of values whose states a lane reads at once
+MARK_BYTES = 32  # bytes of a thread's registers that a scan needs for marks
 
 
 @dataclass(frozen=True)
@@ -123,53 +120,19 @@ def reduce_specs(
     ]
 
 
-@dataclass(frozen=True)
-class ScanPolicy:
-    """Template arguments of segment_scan_kernel (SegmentScanPolicy)."""
-
-    block_threads: int
-    items: int
-    window: int
-    itemsize: int
-
-    @property
-    def tile_items(self) -> int:
-        return self.block_threads * self.items
-
-    @property
-    def shared_bytes(self) -> int:
-        """Upper bound on the size of Shared; the kernel checks it."""
-        tile = self.tile_items
-        values = tile + tile // WARP + self.window * WARP + self.block_threads // WARP + 1
-        numbers = 8 * self.block_threads // WARP + 8 * VECTOR_BYTES
-        return _round_up(values * self.itemsize, VECTOR_BYTES) + numbers
-
-    @property
-    def cpp(self) -> Cpp:
-        sizes = self.block_threads, self.items, self.window, SCAN_BLOCKS_PER_SM
-        return cpp("SegmentScanPolicy", *sizes, self.shared_bytes)
-
-
-def scan_policy_of(acc: Dtype, limit: int) -> ScanPolicy:
-    """Return the policy of a scan, given the limit of shared memory in bytes."""
-    items = _pow2(SCAN_BYTES // acc.itemsize, MOST_SCAN_ITEMS)
-    # fewer for small values, to save registers
-    most_window = MOST_WINDOW if acc.itemsize >= 4 else MOST_WINDOW // 2
-    window = _pow2(WINDOW_BYTES // acc.itemsize, most_window)
-    threads = SCAN_THREADS
-    while (policy := ScanPolicy(threads, items, window, acc.itemsize)).shared_bytes > limit:
-        threads //= 2
-    return policy
-
-
 def scan_spec(
-    op: Operator, source: records.Source, acc: Dtype, access: Cpp, policy: ScanPolicy,
-    is_exclusive: bool, index: Dtype | None,
+    op: Operator, source: records.Source, acc: Dtype, access: Cpp, policy: tiles.Policy,
+    is_exclusive: bool, has_init: bool, index: Dtype | None,
 ) -> Spec:  # fmt: skip
     """Return the kernel of a scan; `index` is the offsets' dtype, None without array init."""
-    starts = "gpualgo::NoStarts" if index is None else index
-    types = policy.cpp, is_exclusive, fold_of(op, acc), acc, source, starts, access
-    return kernel_spec("segments/scan.cuh", "segment_scan_kernel", *types)
+    written = records.field_dtypes(acc)
+    params = cpp("MarkedParams", acc, source, len(written), access)
+    return kernel_spec(
+        "by_key/kernel.cuh", "by_key_kernel", policy.cpp(policy.shared_bytes(written, acc)),
+        f"gpualgo::Way::{'exclusive' if is_exclusive else 'inclusive'}",
+        "gpualgo::NoStarts" if index is None else index, fold_of(op, acc), "gpualgo::NoKey", acc,
+        source, "gpualgo::uint32", params, has_init, params=params,
+    )  # fmt: skip
 
 
 def heads_spec(index: Dtype) -> Spec:
@@ -261,15 +224,15 @@ def _(problem: SegmentedScan, views: Sequence[View], op: Operator, targets: Sequ
     own, init_views = views[: problem.num_own], views[problem.num_own :]
     *inputs, offsets = own
     source, acc, device = problem.source, problem.acc, offsets.device
-    (num_items,) = inputs[0].shape
-    kind = scan_policy_of(acc, gpu.get(device).shared_limit)
+    (num_items,), written = inputs[0].shape, records.field_dtypes(acc)
+    kind = tiles.policy_of(source, written, acc, MARK_BYTES)
     num_tiles = -(-num_items // kind.tile_items)
-    access, fields = _access(source, inputs)
-    states, num_words = lookback_states(num_tiles * tagged_bytes(acc))
+    dims = merge([(num_items, tuple(view.strides[0] for view in inputs))])
+    access, fields = reading.access_of(source, dims, [view.ptr for view in inputs], kind.items)
+    states, num_words = lookback_states(tiles.carry_bytes(num_tiles, acc))
     marks = kept_piece(marks_bytes(num_items))
-    spec = scan_spec(
-        op, source, acc, access, kind, problem.is_exclusive, offsets.dtype if init_views else None
-    )
+    has_init, index = problem.is_start and not init_views, offsets.dtype if init_views else None
+    spec = scan_spec(op, source, acc, access, kind, problem.is_exclusive, has_init, index)
     at, num_sms = arg_map(len(views), len(targets)), gpu.get(device).num_sms
     mark_slots = slots_of_marks(at.piece(1))
     slots = {
@@ -279,8 +242,8 @@ def _(problem: SegmentedScan, views: Sequence[View], op: Operator, targets: Sequ
     if not init_views:
         slots["offsets"] = NONE
     step = launch(
-        spec, device, min(num_tiles, num_sms * SCAN_BLOCKS_PER_SM), kind.block_threads, slots,
-        shared_bytes=kind.shared_bytes, num_items=num_items, num_tiles=num_tiles,
+        spec, device, min(num_tiles, num_sms * kind.blocks_per_sm), kind.block_threads, slots,
+        shared_bytes=kind.shared_bytes(written, acc), num_items=num_items, num_tiles=num_tiles,
         num_words=num_words, num_segments=problem.num_segments, offset_step=offsets.strides[0],
         start_steps=[view.strides[0] for view in init_views] or [0] * len(targets),
         output_steps=[target.strides[0] for target in targets], access=fields,

@@ -1,0 +1,52 @@
+// Scans of segments: runs that begin where marks are (segments/heads.cuh), not where keys differ.
+//
+// Offsets    A scan begins anew wherever an offset is, in whatever order they come. What lies
+//            outside [bounds[0], bounds[1]) is in no segment and is copied. Where segments have
+//            starts of their own, which one begins at an element is found by search in the offsets,
+//            of those that begin there the last: offsets that fall choose a start by what it meets.
+// Bytes      An eighth of a byte per element instead of its key; an offset per segment, for starts.
+// In place   Safe where output and input are the same elements: a tile is loaded before it is
+//            stored, and no other tile reads it.
+#ifndef GPUALGO_BY_KEY_MARKS_CUH
+#define GPUALGO_BY_KEY_MARKS_CUH
+
+#include "parts/element.cuh"
+#include "parts/fold.cuh"
+#include "parts/leaves.cuh"
+
+namespace gpualgo {
+
+struct NoKey {};  // instead of a key
+template <>
+inline constexpr int num_leaves<NoKey> = 0;
+struct NoStarts {};  // instead of the offsets' type
+
+template <class A, class T, int outputs, class Access>
+struct MarkedParams {
+  Init<A> init;
+  Sources<T> input;
+  unsigned char* output[outputs];
+  Sources<A> starts;             // of each segment, where it has one of its own
+  const unsigned char* offsets;  // there
+  const uint32* heads;           // marks, whose first word is of the first elements
+  const int64* bounds;
+  unsigned char* states;
+  int64 num_items, num_tiles, num_words;
+  int64 num_segments, offset_step;  // where they have starts
+  int64 start_steps[outputs], output_steps[outputs];
+  Access access;
+};
+
+// Elements of a tile: keys and values as they are read, or marked values as they are folded.
+template <class K, class A, class T>
+struct TileElement {
+  using type = Held<T>;
+};
+template <class A, class T>
+struct TileElement<NoKey, A, T> {
+  using type = A;
+};
+
+}  // namespace gpualgo
+
+#endif
