@@ -14,11 +14,11 @@ from support import REPOSITORY
 # Lines of Python below each folder of gpualgo/ and in bench/, and of CUDA below cuda_src/.
 LINES = {
     "bench": 2_997,
-    "gpualgo": 63_419,
+    "gpualgo": 63_424,
     "gpualgo/_algorithms": 22_078,
     "gpualgo/_api": 2_297,
     "gpualgo/_arrays": 1_787,
-    "gpualgo/_base": 2_311,
+    "gpualgo/_base": 2_316,
     "gpualgo/_cli": 1_142,
     "gpualgo/_cpu": 3_060,
     "gpualgo/_cuda": 2_218,

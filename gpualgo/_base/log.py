@@ -10,7 +10,7 @@ import functools
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from time import perf_counter
 from typing import Any, TypeVar, cast
 
@@ -132,7 +132,8 @@ def timed_block(what: str, *args: Any) -> Iterator[None]:
             yield
     finally:
         end = perf_counter()
-        _time.leave(end, what, args)
+        _time.leave(end)
+    _time.tell(what, args)
     log(INFO, f"{what} in %.3f s", *args, end - start)
 
 
@@ -152,19 +153,23 @@ class _CompileTime:
                 self._start = now
             self._num_active += 1
 
-    def leave(self, now: float, what: str, args: tuple[Any, ...]) -> None:
+    def leave(self, now: float) -> None:
         with self._lock:
             self._num_active -= 1
             if self._num_active == 0:
                 self._total += now - self._start
+
+    def tell(self, what: str, args: tuple[Any, ...]) -> None:
+        with self._lock:
             if self.is_told or self._num_active or self._total < self.PATIENCE:
                 return
             self.is_told = True
-        if sys.stderr is not None and sys.stderr.isatty():
-            sys.stderr.write(
-                f"gpualgo: {what % args}; first calls have compiled for {self._total:.1f} s. "
-                "`gpualgo warmup` compiles in advance, GPUALGO_LOG=error hides this line.\n"
-            )
+        with suppress(Exception):  # stderr is None, closed, or another object: the call goes on
+            if sys.stderr.isatty():
+                sys.stderr.write(
+                    f"gpualgo: {what % args}; first calls have compiled for {self._total:.1f} s. "
+                    "`gpualgo warmup` compiles in advance, GPUALGO_LOG=error hides this line.\n"
+                )
 
 
 _time = _CompileTime()
