@@ -32,7 +32,7 @@ class Shells(BuildHookInterface[Any]):
         self._folder = tempfile.TemporaryDirectory()
         file = Path(self._folder.name) / "shells.bin"
         env = {k: v for k, v in os.environ.items() if not k.startswith(("NUMBA_", "GPUALGO_"))}
-        env |= {"PYTHONPATH": str(ROOT), "GPUALGO_CACHE_DIR": self._folder.name}
+        env["PYTHONPATH"] = str(ROOT)
         subprocess.run([sys.executable, __file__, str(file)], env=env, check=True)
         build_data["force_include"][str(file)] = "gpualgo/_cpu/shells.bin"
 
@@ -72,12 +72,15 @@ def calls(x: Any) -> list[Callable[[], object]]:
 
 
 def write(path: Path) -> None:
+    """Compile all kernels anew: those on disk and of an earlier file would be missing here."""
     import gpualgo as ga
     from gpualgo._api import prepare
     from gpualgo._cpu import kernels
 
     kernels.collected = {}
-    with ga.default_device("cpu"):
+    with tempfile.TemporaryDirectory() as folder, ga.default_device("cpu"):
+        os.environ["GPUALGO_CACHE_DIR"] = folder
+        kernels.WHEEL_FILE = Path(folder) / "none"
         for recipe in prepare.known():
             recipe.calls()
         for dtype in prepare.DTYPES:

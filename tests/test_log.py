@@ -153,7 +153,47 @@ def test_a_terminal_is_told_once_that_compiling_takes_long(
     assert terminal.getvalue().count("gpualgo:") == 1
 
 
-@pytest.mark.parametrize("change", ["no terminal", "no stderr", "a level", "gpualgo's own command"])
+class Broken(Terminal):
+    def write(self, text: str) -> int:
+        raise OSError("the terminal is gone")
+
+
+def closed_file() -> io.StringIO:
+    file = io.StringIO()
+    file.close()
+    return file
+
+
+@pytest.mark.parametrize("stderr", [None, object(), closed_file(), Broken()])
+def test_a_call_succeeds_whatever_stderr_is(stderr: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("GPUALGO_LOG", raising=False)
+    monkeypatch.setattr(log, "_compile_time", log.CompileTime())
+    seconds = iter([0.0, 9.0])
+    monkeypatch.setattr(log, "perf_counter", lambda: next(seconds))
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "stderr", stderr)
+        with log.timed_block("compiled kernel"):
+            pass
+    assert log._compile_time.is_told
+
+
+def test_a_terminal_is_not_told_that_what_failed_was_compiled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    terminal, seconds = Terminal(), iter([0.0, 10.0, 12.5])
+    monkeypatch.delenv("GPUALGO_LOG", raising=False)
+    monkeypatch.setattr(log, "_compile_time", log.CompileTime())
+    monkeypatch.setattr(log, "perf_counter", lambda: next(seconds))
+    monkeypatch.setattr(sys, "stderr", terminal)
+    with pytest.raises(ZeroDivisionError), log.timed_block("compiled kernel one"):
+        _ = 1 / 0
+    assert not terminal.getvalue()
+    with log.timed_block("compiled kernel two"):
+        pass
+    assert "compiled kernel two; first calls have compiled for 2.5 s" in terminal.getvalue()
+
+
+@pytest.mark.parametrize("change", ["no terminal", "a level", "gpualgo's own command"])
 def test_who_is_not_told_that_compiling_takes_long(
     change: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -164,7 +204,7 @@ def test_who_is_not_told_that_compiling_takes_long(
     monkeypatch.setattr(log, "_compile_time", log.CompileTime())
     if change == "gpualgo's own command":
         log.tell_no_times()
-    monkeypatch.setattr(sys, "stderr", None if change == "no stderr" else terminal)
+    monkeypatch.setattr(sys, "stderr", terminal)
     seconds = iter([0.0, 9.0])
     monkeypatch.setattr(log, "perf_counter", lambda: next(seconds))
     with log.timed_block("compiled kernel"):

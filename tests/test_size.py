@@ -14,11 +14,11 @@ from support import REPOSITORY
 # Lines of Python below each folder of gpualgo/ and in bench/, and of CUDA below cuda_src/.
 LINES = {
     "bench": 2_997,
-    "gpualgo": 63_410,
+    "gpualgo": 63_412,
     "gpualgo/_algorithms": 22_087,
     "gpualgo/_api": 2_297,
     "gpualgo/_arrays": 1_787,
-    "gpualgo/_base": 2_295,
+    "gpualgo/_base": 2_297,
     "gpualgo/_cli": 1_142,
     "gpualgo/_cpu": 3_058,
     "gpualgo/_cuda": 2_218,

@@ -23,7 +23,7 @@ class Form(NamedTuple):
 
     cls: Any
     items: tuple[Form | None, ...]
-    is_aligned: bool = False  # a dtype's; `==` of dtypes ignores it if the offsets are the same
+    traits: Any = None  # what `==` of dtypes ignores: the scalars' type, and alignment
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -133,7 +133,7 @@ def _flatten(x: Any, where: str, leaves: list[Leaf], depth: int, has_names: bool
         )
     if isinstance(x, np.ndarray):
         leaves += [(x[name], f"{where}[{name!r}]") for name in x.dtype.names or ()]
-        return _form_of(x.dtype, x.dtype.isalignedstruct, where, has_names)
+        return _form_of(x.dtype, (x.dtype.isalignedstruct, x.dtype.type), where, has_names)
     if not x:
         raise TypeError(f"{where} is an empty tuple; pass at least one array in it")
     fields = getattr(x, "_fields", None)
@@ -149,7 +149,7 @@ def _flatten(x: Any, where: str, leaves: list[Leaf], depth: int, has_names: bool
 
 
 @lru_cache(1 << 10)
-def _form_of(dtype: np.dtype[Any], is_aligned: bool, where: str, has_names: bool) -> Form:
+def _form_of(dtype: np.dtype[Any], traits: tuple[bool, type], where: str, has_names: bool) -> Form:
     for name in dtype.names or ():
         field = dtype[name]
         if field.subdtype is not None or field.names is not None:
@@ -166,7 +166,7 @@ def _form_of(dtype: np.dtype[Any], is_aligned: bool, where: str, has_names: bool
             )
     if not dtype.names:
         raise TypeError(f"{where} has dtype {dtype}, which has no fields")
-    return Form(dtype, (None,) * len(dtype.names), is_aligned)
+    return Form(dtype, (None,) * len(dtype.names), traits)
 
 
 def parts_of(x: Any, form: Form) -> list[Any] | None:

@@ -10,7 +10,7 @@ import functools
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from time import perf_counter
 from typing import Any, TypeVar, cast
 
@@ -141,16 +141,18 @@ class CompileTime:
         self._total = self._end = 0.0
 
     def add(self, start: float, end: float, what: str, args: tuple[Any, ...]) -> None:
-        self._total += end - max(start, self._end)  # a block within a block has ended before
-        self._end = end
+        # Blocks within this one, and of other threads, are counted already.
+        self._total += max(0.0, end - max(start, self._end))
+        self._end = max(end, self._end)
         if self.is_told or self._total < self.PATIENCE:
             return
         self.is_told = True
-        if sys.stderr is not None and sys.stderr.isatty():
-            sys.stderr.write(
-                f"gpualgo: {what % args}; first calls have compiled for {self._total:.1f} s. "
-                "`gpualgo warmup` compiles in advance, GPUALGO_LOG=error hides this line.\n"
-            )
+        with suppress(Exception):  # stderr is None, closed, or another object: the call goes on
+            if sys.stderr.isatty():
+                sys.stderr.write(
+                    f"gpualgo: {what % args}; first calls have compiled for {self._total:.1f} s. "
+                    "`gpualgo warmup` compiles in advance, GPUALGO_LOG=error hides this line.\n"
+                )
 
 
 _compile_time = CompileTime()

@@ -83,6 +83,30 @@ def test_settings_of_numba_count(collected: tuple[Path, list[str]], tmp_path: Pa
     assert run(tmp_path, file, CALLS, NUMBA_OPT="1")[0] == printed[0]
 
 
+def test_a_file_is_complete_however_often_it_is_written(tmp_path: Path) -> None:
+    """Its kernels may be on disk, or in an earlier file in its place."""
+    pytest.importorskip("hatchling")
+    code = """if True:
+        import sys
+        from pathlib import Path
+        import hatch_build
+        import gpualgo as ga
+        from gpualgo._api import prepare
+        from gpualgo._base import disk_cache
+        from gpualgo._cpu import kernels
+        prepare.known, prepare.SIZES = lambda: [], [1000]
+        hatch_build.calls = lambda x: [lambda: ga.inclusive_scan(x)]
+        kernels.WHEEL_FILE = file = Path(sys.argv[1])
+        hatch_build.write(file)
+        key = f"shells {kernels.origin_of_shells()}"
+        print(len(disk_cache.decode(key, file.read_bytes())))
+    """
+    file, folder = tmp_path / "shells.bin", str(tmp_path / "cache")
+    first, second = (run(tmp_path, file, code, GPUALGO_CACHE_DIR=folder) for _ in range(2))
+    assert first == second
+    assert int(first[0]) >= 8
+
+
 def test_doctor_says_whether_they_are_used() -> None:
     done = run_python("from gpualgo._cli.doctor import _wheel_check; print(_wheel_check())")
     assert "this installation holds none" in done.stdout

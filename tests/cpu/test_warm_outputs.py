@@ -108,3 +108,17 @@ def test_outputs_of_warm_calls_with_structured_arrays(alignment: str) -> None:
     for out in (np.zeros(8, dtype), np.zeros(16, dtype)[::2], misaligned, np.zeros(8, dtype), x):
         assert ga.inclusive_scan(x, None, add_and_multiply, out=out) is out
         np.testing.assert_array_equal(out, want)
+
+
+@pytest.mark.parametrize("first", [np.record, np.void])
+def test_results_are_records_if_the_call_reads_records(first: type) -> None:
+    """Their dtypes are equal to those of other structured arrays."""
+    fields = [("first", "f4"), (f"then_{first.__name__}", "i2")]
+    plain = np.ones(3, fields)
+    records = plain.view(np.dtype((np.record, fields)))
+    pick = lambda p, q: p  # noqa: E731
+    for x in (records, plain) if first is np.record else (plain, records):
+        for _ in range(2):
+            results = ga.inclusive_scan(x, None, pick), ga.select(x, np.ones(3, bool))
+            assert {result.dtype.type for result in results} == {x.dtype.type}
+            assert type(ga.reduce(x, None, pick)) is x.dtype.type
