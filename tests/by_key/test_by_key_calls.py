@@ -19,6 +19,7 @@ from support import Backend
 
 import gpualgo as ga
 from gpualgo import lazy
+from gpualgo._algorithms.by_key import cpu
 from gpualgo._algorithms.by_key import cuda as tuning
 from gpualgo._algorithms.by_key.problem import InclusiveScan, Reduction
 
@@ -169,3 +170,21 @@ def test_bits_do_not_depend_on_the_grid(cuda: Backend, monkeypatch: pytest.Monke
             assert bits(arrays) == want
         for problems in function_problems:
             problems.clear()
+
+
+def test_one_memory_serves_sorts_of_all_lengths() -> None:
+    """On the CPU; keys in any order are sorted in it."""
+    cpu._kept.clear()
+    rng = np.random.default_rng(0)
+    with ga.default_device("cpu"):
+        for n in (3000, 500, 3001, 40):
+            keys, x = rng.integers(0, 9, n), rng.integers(0, 99, n)
+            found = ga.inclusive_scan_by_key(keys, x)
+            want = [x[: i + 1][keys[: i + 1] == keys[i]].sum() for i in range(n)]
+            np.testing.assert_array_equal(found, want)
+            (memory,) = cpu._kept
+            assert not np.may_share_memory(memory, found)
+        assert memory.size < 4 * 8 * 3001 + 512
+        keys = rng.integers(0, 9, cpu.KEPT_BYTES // 8)
+        ga.reduce_by_key(keys, keys)
+        assert not cpu._kept, "what it took is too large to be kept"

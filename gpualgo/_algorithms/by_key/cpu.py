@@ -25,7 +25,22 @@ from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import planners
 from gpualgo._pipeline.problem import Array
 
-KEPT_BYTES = 8 << 20  # of the arrays of a sort
+# Memory of the last call's sort, for the next one: new pages would take longer than the sort.
+KEPT_BYTES = 8 << 20  # at most
+_kept: list[Array] = []
+
+
+def _temporaries(memory: Array, count: int, kinds: Sequence[np.dtype[Any]]) -> list[Array]:
+    """Return arrays of `count` elements each, one behind the other in memory."""
+    arrays, start = [], 0
+    for kind in kinds:
+        arrays.append(np.ndarray((count,), kind, memory, start))
+        start += _room_of(count, kind)
+    return arrays
+
+
+def _room_of(count: int, kind: np.dtype[Any]) -> int:
+    return -(-count * kind.itemsize // 64) * 64
 
 
 @planners.for_cpu.register(ByKey)
@@ -57,16 +72,17 @@ def _by_sorting(
     fold = _plan_of(problem, new(kinds[:count]), new(leaves) if is_scan else results, op)
 
     temporary_kinds = [*kinds, *leaves * is_scan]
-    num_bytes = sum(math.prod(shape) * kind.itemsize for kind in temporary_kinds)
-    kept: list[list[Array]] = []  # for the next call: new pages would take longer than the sort
-    if num_bytes <= KEPT_BYTES:
-        problem.hold(num_bytes)
+    size = math.prod(shape)
+    num_bytes = sum(_room_of(size, kind) for kind in temporary_kinds)
 
     def run(arrays: Sequence[Array], results: Sequence[Array], init: int) -> None:
         try:
-            temporaries = kept.pop()
-        except IndexError:
-            temporaries = new(temporary_kinds)
+            memory = _kept.pop()
+        except IndexError:  # there is none yet, or another thread uses it
+            memory = np.empty(0, np.uint8)
+        if memory.size < num_bytes:
+            memory = np.empty(num_bytes, np.uint8)
+        temporaries = _temporaries(memory, size, temporary_kinds)
         ordered, scans = temporaries[: len(kinds)], temporaries[len(kinds) :] or results
         sort.run(moved(arrays), ordered, 0)
         fold.run(ordered[:count], scans, init)
@@ -77,8 +93,8 @@ def _by_sorting(
 
         if is_scan:
             each_part(results[0].shape, move)
-        if num_bytes <= KEPT_BYTES and not kept:
-            kept.append(temporaries)
+        if memory.size <= KEPT_BYTES:
+            _kept[:] = [memory]
 
     return Plan(run, (*sort.routines, *fold.routines))
 
