@@ -14,12 +14,12 @@ from support import REPOSITORY
 # Lines of Python below each folder of gpualgo/ and in bench/, and of CUDA below cuda_src/.
 LINES = {
     "bench": 2_997,
-    "gpualgo": 63_428,
+    "gpualgo": 63_433,
     "gpualgo/_algorithms": 22_103,
     "gpualgo/_api": 2_297,
     "gpualgo/_arrays": 1_787,
-    "gpualgo/_base": 2_297,
-    "gpualgo/_cli": 1_142,
+    "gpualgo/_base": 2_299,
+    "gpualgo/_cli": 1_145,
     "gpualgo/_cpu": 3_058,
     "gpualgo/_cuda": 2_218,
     "gpualgo/_distributed": 259,

@@ -230,6 +230,8 @@ def _written_at(entry: os.DirEntry[str]) -> float:
 def _warn(message: str) -> None:
     """Warn once, while no thread compiles an operator: numba suppresses warnings of all threads."""
     global _warned
+    if _warned:
+        return
     numba = sys.modules.get("numba.core.compiler_lock")
     with getattr(numba, "global_compiler_lock", None) or contextlib.nullcontext():
         if not _warned:

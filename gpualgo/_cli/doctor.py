@@ -385,8 +385,11 @@ def _wheel_check() -> Check:
 
     if count := len(kernels.shells_of_wheel()):
         return Check("compiled kernels", "ok", f"{count} kernels of the CPU came with the wheel")
-    why = "was built for other versions" if kernels.WHEEL_FILE.exists() else "holds none"
-    return Check("compiled kernels", "off", f"numba compiles all: this installation {why}")
+    if kernels.WHEEL_FILE.exists():
+        why = "those of the wheel are for other versions or without NUMBA_ variables"
+    else:
+        why = "this installation holds none"
+    return Check("compiled kernels", "off", f"numba compiles all: {why}")
 
 
 def _print(results: list[Check], verbose: bool) -> None:

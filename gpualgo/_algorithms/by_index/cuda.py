@@ -154,7 +154,7 @@ def plan_of(
 # --- More results than a table holds: elements are sorted by the high bits of their indices, and
 # each table has the results of one bucket.
 
-KEY = np.dtype(np.uint32)
+KEY = np.dtype(np.uint32)  # an index is below 2^31: no sign bit is sorted by
 
 
 def starts_spec(key: np.dtype[Any]) -> Spec:
