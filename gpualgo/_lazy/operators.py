@@ -242,7 +242,7 @@ class Operators:
         shape = getattr(self, "shape", None)
         if shape != ():
             raise TypeError(f"index: a lazy array of shape {shape} is not an integer")
-        return int(self._number(operator.index))
+        return operator.index(np.asarray(hooks.copy(self).item()))  # CuPy's have no __index__
 
     # Not supported: each element would be computed by its own call.
 
