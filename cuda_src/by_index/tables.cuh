@@ -64,9 +64,8 @@ struct ByIndexParams {
 // A warp's results in shared memory.
 template <class Policy, class Op, class A>
 struct WarpTable {
-  static constexpr int rows = Policy::rows, row_items = warp_threads;
+  static constexpr int rows = Policy::rows, row_items = warp_threads, few = 4;
   static constexpr uint32 nowhere = ~uint32(0);  // of elements that no result is for
-  static constexpr int few = 4;
 
   A* values;
   uint32* marks;  // the last row in which there was the index
@@ -79,21 +78,20 @@ struct WarpTable {
       : values(reinterpret_cast<A*>(table)),
         marks(reinterpret_cast<uint32*>(table + params.value_bytes)) {
     spare = marks + (params.table_bytes - params.value_bytes) / 4 - warp_threads + lane;
-    uint4* words = reinterpret_cast<uint4*>(marks);
     for (int64 i = lane; i < (params.table_bytes - params.value_bytes) / 16; i += warp_threads) {
-      words[i] = make_uint4(0, 0, 0, 0);
+      reinterpret_cast<uint4*>(marks)[i] = make_uint4(0, 0, 0, 0);
     }
     ptx::syncwarp();
   }
 
   // The lanes with this one's place, those `again` among them not alone. If no head is, they are
-  // neighbours. Few others are mostly found one after another sooner than by a match, which takes
-  // as long as there are places.
+  // neighbours; a lane that is no head then gets all lanes before it, too. Few are mostly found one
+  // after another sooner than by a match, which takes as long as there are places.
   __device__ uint32 group_of(uint32 place, uint32 again, uint32 heads) const {
-    const uint32 up_to = ptx::lanemask_le(), later = heads & ~up_to;
-    if ((again & heads) == 0) return ((later & -later) - 1) & ~0u << 31 - ptx::clz(heads & up_to);
+    const uint32 mine = 1u << lane, later = heads & ~ptx::lanemask_le();
+    if ((again & heads) == 0) return ((later & -later) - 1) & (heads & mine ? -mine : all_lanes);
     if (ptx::popc(again) > few) return ptx::match_any_sync(all_lanes, place);
-    uint32 group = 1u << lane;
+    uint32 group = mine;
     while (again != 0) {
       const uint32 lanes =
           ptx::ballot_sync(all_lanes, shuffle(place, ptx::ffs(again) - 1) == place);
@@ -130,6 +128,8 @@ struct WarpTable {
       int next[count];  // of a lane's group; -1: none, as for the last lane, which -1 leads to
 #pragma unroll
       for (int i = 0; i < count; ++i) {
+        next[i] = -1;
+        if (again[i] == 0) continue;
         const uint32 group = group_of(uint32(places[i]), again[i], heads[i]);
         if (groups[i] != 0) groups[i] = group;
         next[i] = ptx::ffs(groups[i] & ~up_to) - 1;
