@@ -10,7 +10,6 @@
 #define GPUALGO_BY_INDEX_BUCKETS_CUH
 
 #include "parts/layout.cuh"
-#include "parts/ptx.cuh"
 #include "parts/warp.cuh"
 
 namespace gpualgo {
@@ -31,18 +30,9 @@ struct Buckets {
 
   // The bucket of a table, or of the last one before it that may have elements. All lanes call it.
   __device__ int64 bucket_of(int64 table) const {
-    const int64 lane = threadIdx.x % warp_threads;
-    int64 begin = 0, end = count;
-#pragma unroll 1
-    while (end - begin > 1) {
-      const int64 step = (end - begin + warp_threads - 1) / warp_threads;
-      const int64 bucket = begin + lane * step;
-      // Whether its first table is not behind this one; that of the first bucket is not.
-      const bool is_before = bucket < end && starts[bucket] < (table - bucket + 1) * share.value;
-      begin += (ptx::popc(ptx::ballot_sync(all_lanes, is_before)) - 1) * step;
-      if (begin + step < end) end = begin + step;
-    }
-    return begin;
+    return last_before(count, [&](int64 bucket) {  // whose first table is not behind this one
+      return starts[bucket] < (table - bucket + 1) * share.value;
+    });
   }
 
   // The elements that a share has of a bucket.
@@ -80,11 +70,9 @@ __global__ void __launch_bounds__(block_threads)
   int64 begin = 0, end = params.num_items;
   while (begin < end) {
     const int64 middle = begin + (end - begin) / 2;
-    if (int64(uint64(params.keys[middle]) >> params.shift & params.mask) < bucket) {
-      begin = middle + 1;
-    } else {
-      end = middle;
-    }
+    const int64 found = int64(uint64(params.keys[middle]) >> params.shift & params.mask);
+    begin = found < bucket ? middle + 1 : begin;
+    end = found < bucket ? end : middle;
   }
   params.starts[bucket] = begin;
 }

@@ -64,31 +64,34 @@ struct ByIndexParams {
 // A warp's results in shared memory.
 template <class Policy, class Op, class A>
 struct WarpTable {
-  static constexpr int rows = Policy::rows, row_items = warp_threads;
+  static constexpr int rows = Policy::rows, row_items = warp_threads, few = 4;
   static constexpr uint32 nowhere = ~uint32(0);  // of elements that no result is for
-  static constexpr int few = 4;
 
   A* values;
   uint32* marks;  // the last row in which there was the index
   int lane = threadIdx.x % warp_threads;
+  uint32* spare;  // this lane's own, for rows in which it marks nothing
 
   // All lanes call it. params.table_bytes are params.value_bytes, then the marks'.
   template <class Params>
   __device__ WarpTable(unsigned char* table, const Params& params)
       : values(reinterpret_cast<A*>(table)),
         marks(reinterpret_cast<uint32*>(table + params.value_bytes)) {
-    uint4* words = reinterpret_cast<uint4*>(marks);
+    spare = marks + (params.table_bytes - params.value_bytes) / 4 - warp_threads + lane;
     for (int64 i = lane; i < (params.table_bytes - params.value_bytes) / 16; i += warp_threads) {
-      words[i] = make_uint4(0, 0, 0, 0);
+      reinterpret_cast<uint4*>(marks)[i] = make_uint4(0, 0, 0, 0);
     }
     ptx::syncwarp();
   }
 
-  // The lanes with this one's place, those `again` among them not alone. Few are mostly found one
+  // The lanes with this one's place, those `again` among them not alone. If no head is, they are
+  // neighbours; a lane that is no head then gets all lanes before it, too. Few are mostly found one
   // after another sooner than by a match, which takes as long as there are places.
-  __device__ uint32 group_of(uint32 place, uint32 again) const {
+  __device__ uint32 group_of(uint32 place, uint32 again, uint32 heads) const {
+    const uint32 mine = 1u << lane, later = heads & ~ptx::lanemask_le();
+    if ((again & heads) == 0) return ((later & -later) - 1) & (heads & mine ? -mine : all_lanes);
     if (ptx::popc(again) > few) return ptx::match_any_sync(all_lanes, place);
-    uint32 group = 1u << lane;
+    uint32 group = mine;
     while (again != 0) {
       const uint32 lanes =
           ptx::ballot_sync(all_lanes, shuffle(place, ptx::ffs(again) - 1) == place);
@@ -99,55 +102,58 @@ struct WarpTable {
   }
 
   // Adds rows of elements in their order. All lanes call it. The rows' numbers follow `number`,
-  // which is no row's yet.
+  // which is no row's yet. Rows take each step together, and so wait for its answers once.
   template <class Place, int count>
   __device__ void add(uint32 number, const Place (&places)[count], A (&items)[count]) {
-    uint32 before[count];  // the last row in which there was the index, or this one
+    const uint32 mine = 1u << lane, up_to = ptx::lanemask_le();
+    uint32 heads[count], before[count];  // before: the last row in which there was the index
 #pragma unroll
     for (int i = 0; i < count; ++i) {
       const uint32 place = uint32(places[i]), row = number + 1 + i;
       // Of neighbours with one index the first is enough, and others would wait for it.
-      const bool is_head = shuffle_up(place, 1) != place || lane == 0;
-      before[i] = row;
-      if (place != nowhere && is_head) before[i] = ptx::atom_exch_relaxed_cta(marks + place, row);
+      const bool is_there = place != nowhere, is_head = shuffle_up(place, 1) != place || lane == 0;
+      heads[i] = ptx::ballot_sync(all_lanes, is_head || !is_there);
+      before[i] = ptx::atom_exch_relaxed_cta(is_head && is_there ? marks + place : spare, row);
       ptx::syncwarp();  // later rows find this one's marks
+    }
+    uint32 news[count], again[count], groups[count], any_again = 0;
+#pragma unroll
+    for (int i = 0; i < count; ++i) {
+      news[i] = ptx::ballot_sync(all_lanes, before[i] == 0) & heads[i];
+      again[i] = ptx::ballot_sync(all_lanes, before[i] == number + 1 + i) | ~heads[i];
+      any_again |= again[i];
+      groups[i] = uint32(places[i]) != nowhere ? mine : 0;
+    }
+    if (any_again != 0) {
+      int next[count];  // of a lane's group; -1: none, as for the last lane, which -1 leads to
+#pragma unroll
+      for (int i = 0; i < count; ++i) {
+        next[i] = -1;
+        if (again[i] == 0) continue;
+        const uint32 group = group_of(uint32(places[i]), again[i], heads[i]);
+        if (groups[i] != 0) groups[i] = group;
+        next[i] = ptx::ffs(groups[i] & ~up_to) - 1;
+      }
+      bool goes_on;
+      do {
+        goes_on = false;
+#pragma unroll
+        for (int i = 0; i < count; ++i) {
+          const A other = shuffle(items[i], next[i]);
+          if (next[i] >= 0) assign(items[i], Op::apply(items[i], other));
+          next[i] = shuffle(next[i], next[i]);
+          goes_on |= next[i] >= 0;
+        }
+      } while (ptx::any_sync(all_lanes, goes_on));
     }
 #pragma unroll
     for (int i = 0; i < count; ++i) {
-      add_row(number + 1 + i, before[i], uint32(places[i]), items[i]);
-    }
-  }
-
-  // Joins a row's elements of one index, then with what the table has.
-  __device__ void add_row(uint32 row, uint32 before, uint32 place, A value) {
-    const bool is_there = place != nowhere;
-    const uint32 again = ptx::ballot_sync(all_lanes, is_there && before == row);
-    bool is_first = is_there, is_new = before == 0;
-    if (again != 0) {
-      const uint32 group = group_of(place, again);
-      const uint32 up_to = ptx::lanemask_le(), later = group & ~up_to;
-      is_new = (ptx::ballot_sync(all_lanes, is_new) & group) != 0;
-      is_first = is_there && (group & up_to) == 1u << lane;
-      join(value, is_there && later != 0 ? ptx::ffs(later) - 1 : -1);
-    }
-    if (is_first) {
-      A& entry = values[place];
-      if (!is_new) assign(value, Op::apply(entry, value));
-      assign(entry, value);
-    }
-    ptx::syncwarp();
-  }
-
-  // Joins each lane's value with those of the lanes that follow it in its group; next: -1: none.
-  __device__ static void join(A& value, int next) {
-    const int lane = threadIdx.x % warp_threads;
-#pragma unroll 1
-    while (ptx::any_sync(all_lanes, next >= 0)) {
-      const int from = next < 0 ? lane : next;
-      const A other = shuffle(value, from);
-      const int behind = shuffle(next, from);
-      if (next >= 0) assign(value, Op::apply(value, other));
-      next = next < 0 ? -1 : behind;
+      const bool is_first = (groups[i] & up_to) == mine;
+      const bool is_old = (is_first ? groups[i] & news[i] : mine) == 0;
+      A& entry = values[uint32(places[i])];
+      if (is_old) assign(items[i], Op::apply(entry, items[i]));
+      if (is_first) assign(entry, items[i]);
+      ptx::syncwarp();
     }
   }
 
@@ -229,7 +235,8 @@ __global__ void __launch_bounds__(Policy::block_threads) by_index_fold_kernel(
     const __grid_constant__ ParamsFor<Op, ByIndexParams<A, T, Access>> params) {
   if constexpr (Policy::overlaps) ptx::griddepcontrol_launch_dependents();
   take_numbers<Op>(params);
-  const int warp = threadIdx.x / warp_threads, warps = blockDim.x / warp_threads;
+  // By a shuffle, so that the compiler knows that lanes agree.
+  const int warp = shuffle(threadIdx.x / warp_threads, 0), warps = blockDim.x / warp_threads;
   const uint32 number = blockIdx.x * warps + warp;
   if (number >= params.num_tables) return;
   const int64 bucket = params.buckets.bucket_of(number);
@@ -237,7 +244,7 @@ __global__ void __launch_bounds__(Policy::block_threads) by_index_fold_kernel(
   if (elements.is_empty()) return;
   auto* table = &ptx::dynamic_shared_memory<unsigned char>() + warp * params.table_bytes;
   ByIndex<Policy, Op, K, A, T, Access> work(table, params, bucket);
-  work.fold(elements.begin, int32(elements.end - elements.begin));
+  work.fold(elements.begin, shuffle(int32(elements.end - elements.begin), 0));
   work.write(number, params.size, params.values, params.marks);
 }
 

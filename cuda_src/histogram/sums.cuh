@@ -75,7 +75,7 @@ __global__ void __launch_bounds__(Policy::block_threads) histogram_fold_kernel(
         params) {
   take_numbers<Op>(params);
   using Table = WarpTable<Policy, Add, A>;
-  const int warp = threadIdx.x / warp_threads, warps = blockDim.x / warp_threads;
+  const int warp = shuffle(threadIdx.x / warp_threads, 0), warps = blockDim.x / warp_threads;
   auto* shared = &ptx::dynamic_shared_memory<unsigned char>();
   const auto bins =
       params.bins.open(reinterpret_cast<uint32*>(shared + warps * params.table_bytes));

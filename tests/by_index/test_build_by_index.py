@@ -84,7 +84,7 @@ def test_cuts(log: int) -> None:
 
 def test_tables() -> None:
     for size in (1, 33, 4096):
-        table = tuning.table_of(size, np.dtype("float32"))
+        table = tuning.table_of(size, np.dtype("float64"))
         assert table.fits
-        assert table.warps * table.table_bytes <= tuning.BLOCK_BYTES
-    assert not tuning.table_of(4097, np.dtype("float32")).fits
+        assert table.warps == 1 or table.warps * table.table_bytes <= tuning.BLOCK_BYTES
+    assert not tuning.table_of(4097, np.dtype("float64")).fits

@@ -71,7 +71,7 @@ def reduce_by_index(
 
     Notes
     -----
-    If a table of the results fits in 32 KiB of shared memory (up to 4096 results of 4 bytes), a GPU
+    If a table of the results fits in 48 KiB of shared memory (up to 6144 results of 4 bytes), a GPU
     reads the elements once, into a table for each warp, and then combines the tables. Otherwise it
     sorts the elements by the high bits of their indices first, and the tables have the results of
     one bucket. The CPU reads the elements once for any size.

@@ -217,7 +217,6 @@ def _narrowed(kind: Any) -> Any:
 #
 # Tilings depend on lengths and dtypes only, never on the GPU, so that results have the same bits.
 
-SUMS_BYTES = 48 << 10  # of a warp's table; with more bins samples go to buckets of bins
 JOIN_BYTES = 32  # of tables that a lane loads at once
 PAIR_THREADS, PAIR_ROWS = 256, 4
 START_THREADS = 256
@@ -225,7 +224,7 @@ START_THREADS = 256
 
 def fits(num_bins: int, dtype: np.dtype[Any]) -> bool:
     """Return whether a warp's table of sums fits into shared memory on every GPU."""
-    return tuning.table_of(num_bins, accumulator(dtype)).table_bytes <= SUMS_BYTES
+    return tuning.table_of(num_bins, accumulator(dtype)).fits
 
 
 @planners.for_cuda.register(WeightedHistogram)

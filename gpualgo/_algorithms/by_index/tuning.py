@@ -9,21 +9,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpualgo._cuda.templates import VECTOR_BYTES
+from gpualgo._cuda.templates import VECTOR_BYTES, WARP
 
 Dtype = np.dtype[Any]
 
-TABLE_BYTES = 32 << 10  # of a warp's table; with more results it has those of a bucket
 BLOCK_BYTES = 48 << 10  # of all tables of a block
 MOST_WARPS = 8  # per block
-ROW_BYTES, MOST_ROWS = 64, 4  # bytes and rows of elements that a lane loads at once
+ROW_BYTES, MOST_ROWS = 96, 8  # bytes and rows of elements that a lane loads at once
 # Minimum of elements per share, in all and per index: enough to make writing and reading a table
 # cheap. With fewer elements shares are smaller, so that all processors get some.
 SHARE_ITEMS, SHARE_PER_INDEX, ENOUGH_SHARES, MOST_SHARES = 1024, 16, 1 << 11, 1 << 14
 SHARE_UNIT = 256  # part of the tiling, and so of the bits
 JOIN_THREADS, JOIN_LOADS, JOIN_BLOCKS = 512, 8, 4  # JOIN_BLOCKS: per multiprocessor
 GROUP, FEW_TABLES = 128, 512  # tables that are joined into one; below FEW_TABLES none are
-MARK_BYTES = 4  # in a warp's table
+MARK_BYTES = 4  # in a warp's table: of each result, and of each lane
+TABLE_BYTES = (48 << 10) + WARP * MARK_BYTES  # with more results a table has those of a bucket
 DIGIT_BITS = 8  # that a pass of a radix sort takes
 # Bits of an index within its bucket, unless that needs more passes. A table of 2^9 results of 4
 # bytes leaves room for all warps of a multiprocessor; with fewer results more elements of a row
@@ -52,7 +52,7 @@ class Table(NamedTuple):
 def table_of(size: int, acc: Dtype) -> Table:
     """Return the table of `size` results."""
     values = _round_up(size * acc.itemsize, VECTOR_BYTES)
-    return Table(values, values + _round_up(size * MARK_BYTES, VECTOR_BYTES))
+    return Table(values, values + _round_up((size + WARP) * MARK_BYTES, VECTOR_BYTES))
 
 
 def bucket_bits(size: int, acc: Dtype) -> tuple[int, int]:

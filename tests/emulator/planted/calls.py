@@ -319,9 +319,10 @@ def reductions_by_index(
     gpu: Backend, rng: np.random.Generator, n: int = 3000, size: int = 45
 ) -> Results:
     """Return functions that are composed, of indices of which some are out of range."""
-    for spread in (size, 3):
+    for spread, is_sorted in ((size, False), (3, False), (size, True)):
         x = affine(n, seed=int(rng.integers(1 << 30)))
         indices = np.where(rng.random(n) < 0.02, 99_999, rng.integers(-1, spread + 1, n))
+        indices = np.sort(indices) if is_sorted else indices
         start = np.uint64(1 << 32)
         want = np.full(size, start, np.uint64)
         for k, element in zip(indices.tolist(), x, strict=True):

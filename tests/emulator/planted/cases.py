@@ -45,7 +45,6 @@ from emulator.planted.calls import (
     weighted,
     with_numbers,
 )
-from gpualgo._algorithms.by_index import cuda as sums
 from gpualgo._algorithms.by_index import tuning as indexed
 from gpualgo._algorithms.by_key import cuda as by_key
 from gpualgo._algorithms.histogram import tuning as histogram
@@ -106,7 +105,7 @@ _NARROW = (*_LONG, (top_k, "MOST_LEFT", 0), (top_k, "NARROW_SHARE", 200))
 _NO_ROOM = (*_LONG, (top_k, "sample_of", lambda *_: top_k.Sample(8, -1, 40, 100)))
 _MANY_SHARES = ((indexed, "SHARE_ITEMS", 64), (indexed, "FEW_TABLES", 3), (indexed, "GROUP", 4))
 _BUCKETS = (
-    (indexed, "TABLE_BYTES", 32 * 12),
+    (indexed, "TABLE_BYTES", 32 * 16),
     *((indexed, name, 32) for name in ("SHARE_ITEMS", "SHARE_UNIT")),
     *((indexed, name, 1) for name in ("SHARE_PER_INDEX", "ENOUGH_SHARES", "JOIN_BLOCKS")),
 )
@@ -303,6 +302,6 @@ CASES = {
     "weighted edges": Case(weighted(3001, np.array([0, 2, 3, 7.0, 7.5]), np.float64)),
     "weighted steps": Case(weighted(3001, 5, np.complex64, step=2)),
     "weighted shares": Case(weighted(3001, 5, np.int64), _MANY_SHARES),
-    "weighted sorted": Case(weighted(1501, 200, np.float64), ((sums, "SUMS_BYTES", 1),)),
+    "weighted sorted": Case(weighted(1501, 200, np.float64), ((indexed, "TABLE_BYTES", 1),)),
     "histogram steps": Case(histograms(3001, np.int32, 12, (-200, 200), step=2), _HISTOGRAM),
 }
