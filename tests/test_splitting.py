@@ -8,8 +8,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpualgo._base.threads import cut
-from gpualgo._distributed import narrowed, splitters
+from gpualgo._algorithms.radix_sort.cuts import borders, narrowed
+from gpualgo._distributed import splitters
 
 
 def _wanted(runs: list[list[Any]], rank: int) -> list[int]:
@@ -18,38 +18,40 @@ def _wanted(runs: list[list[Any]], rank: int) -> list[int]:
     return [least.count(r) for r in range(len(runs))]
 
 
-def _cuts(runs: list[list[Any]], ranks: list[int]) -> list[list[int]]:
+def _order(keys: list[Any]) -> Any:
+    return np.argsort(np.array(keys, np.int64), kind="stable")
+
+
+def _cuts(runs: list[list[Any]], ranks: list[int], width: int) -> list[list[int]]:
     lengths = [len(run) for run in runs]
-    return [cut(lengths, rank, lambda r, i: runs[r][i], 4) for rank in ranks]
+    samples = _order([key for run in runs for key in run[width - 1 :: width]])
+    spans = narrowed(lengths, ranks, width, samples)
+    orders = (
+        _order([key for run, a, b in zip(runs, low, high, strict=True) for key in run[a:b]])
+        for low, high in zip(*spans, strict=True)
+    )
+    first, *rows, last = borders(lengths, ranks, spans, orders).tolist()
+    assert (first, last) == ([0] * len(runs), lengths)
+    return rows
 
 
 @settings(deadline=None)
-@given(st.lists(st.lists(st.integers(0, 6), max_size=12).map(sorted), max_size=6), st.data())
-def test_every_rank(runs: list[list[int]], data: st.DataObject) -> None:
-    total = sum(map(len, runs))
-    ranks = sorted(data.draw(st.lists(st.integers(0, total), max_size=6)))
-    assert _cuts(runs, ranks) == [_wanted(runs, rank) for rank in ranks]
-    if runs:
-        assert _cuts(runs, [*range(total + 1)]) == [_wanted(runs, k) for k in range(total + 1)]
+@given(
+    st.lists(st.lists(st.integers(0, 6), max_size=12).map(sorted), min_size=1, max_size=6),
+    st.integers(1, 5),
+)
+def test_every_rank(runs: list[list[int]], width: int) -> None:
+    ranks = list(range(sum(map(len, runs)) + 1))
+    assert _cuts(runs, ranks, width) == [_wanted(runs, rank) for rank in ranks]
 
 
 def test_ties_go_by_run_and_then_by_place() -> None:
-    runs = [[5] * 4, [5] * 3, [1, 5, 9]]
-    assert _cuts(runs, [1, 3, 6, 9, 10]) == [[0, 0, 1], [2, 0, 1], [4, 1, 1], [4, 3, 2], [4, 3, 3]]
-
-
-def test_runs_are_read_a_few_times() -> None:
-    runs = [sorted(i * 7919 % 100003 for i in range(r, 30000, 3)) for r in range(3)]
-    reads = 0
-
-    def read(r: int, i: int) -> int:
-        nonlocal reads
-        reads += 1
-        return runs[r][i]
-
-    lengths = [len(run) for run in runs]
-    assert cut(lengths, 15000, read, 17) == _wanted(runs, 15000)
-    assert reads < 3 * 15 * 15  # log2 of 30000
+    runs, want = (
+        [[5] * 4, [5] * 3, [1, 5, 9]],
+        [[0, 0, 1], [2, 0, 1], [4, 1, 1], [4, 3, 2], [4, 3, 3]],
+    )
+    for width in range(1, 5):
+        assert _cuts(runs, [1, 3, 6, 9, 10], width) == want
 
 
 @settings(deadline=None)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import bisect
 import ctypes
 import mmap
 import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache, partial
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from gpualgo._base import forks
@@ -236,31 +235,6 @@ def _reset_after_fork() -> None:
     """Drop the parent's pool: the child has none of its threads."""
     global _pool
     _pool = None
-
-
-# --- Selection in sorted runs.
-
-
-def cut(
-    lengths: Sequence[int], rank: int, read: Callable[[int, int], int], num_bits: int
-) -> list[int]:
-    """Return how many elements of each sorted run are among the `rank` least ones of all.
-
-    `read(run, index)` returns a key of so many bits. Equal keys are ordered by run and index.
-    """
-    low, high, key = [0] * len(lengths), list(lengths), 0
-    for bit in reversed(range(num_bits)):
-        middle = [
-            bisect.bisect_left(range(end), key | 1 << bit, start, key=partial(read, run))
-            for run, (start, end) in enumerate(zip(low, high, strict=True))
-        ]
-        if sum(middle) <= rank:
-            low, key = middle, key | 1 << bit
-        else:
-            high = middle
-    for run, end in enumerate(high):  # the elements in between have the same key
-        low[run] += min(end - low[run], rank - sum(low))
-    return low
 
 
 # --- Allocates the physical pages of new memory with several threads, before it is written.

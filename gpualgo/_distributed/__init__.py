@@ -6,7 +6,6 @@ contributes; `gpualgo.dask` and `gpualgo.shards` run the calls and move data.
 
 from __future__ import annotations
 
-import math
 import operator
 import sys
 from collections.abc import Callable, Sequence
@@ -16,6 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 import gpualgo as ga
+from gpualgo._algorithms.radix_sort.cuts import Spans, Table, borders, narrowed
 from gpualgo._arrays.forms import Form, flatten_tuple
 
 # --- Elements are arrays of their fields: of NumPy or CuPy.
@@ -52,11 +52,6 @@ def concatenate(several: Sequence[Parts], axis: int = 0) -> Parts:
 
 # --- Sorted runs, one of each piece. Elements are ordered by key, equal keys by run and index: the
 # order of a stable sort of all runs, one after the other.
-
-Table = np.ndarray[Any, Any]
-"""A row for each rank, with a number for each run."""
-Spans = tuple[Table, Table]
-"""Lower and upper bounds of the cut of each run: a row for each rank."""
 
 
 @dataclass(frozen=True)
@@ -116,12 +111,8 @@ class Order:
 
         `windows` are each run's keys between the bounds of each cut.
         """
-        rows: list[Any] = [np.zeros(len(lengths), np.int64)]
-        for rank, low, high, *keys in zip(ranks, *spans, *windows, strict=True):
-            order = self.indices(concatenate(keys))
-            (row,), _ = narrowed(high - low, [rank - low.sum()], 1, order)
-            rows.append(low + row)
-        return np.stack([*rows, np.array(lengths)])
+        orders = (self.indices(concatenate(keys)) for keys in zip(*windows, strict=True))
+        return borders(lengths, ranks, spans, orders)
 
     def splitters(self, samples: Sequence[tuple[Parts, int]], outputs: int) -> Parts | None:
         """Return keys that split all keys into ranges of similar size; None if there are no keys.
@@ -134,36 +125,6 @@ class Order:
         keys = concatenate([parts for parts, _ in samples])
         chosen = splitters([w for _, w in samples], counts, self.indices(keys), outputs)
         return [part[namespace_of(part).asarray(chosen)] for part in keys]
-
-
-def sample_width(lengths: Sequence[int]) -> int:
-    """Return the width of samples for which these are about as many as the keys between bounds."""
-    return max(1, int(math.sqrt(sum(lengths) / 2) / len(lengths)))
-
-
-def narrowed(
-    lengths: Sequence[int], ranks: Sequence[int], width: int, order: np.ndarray[Any, Any]
-) -> tuple[Table, Table]:
-    """Return bounds of how many elements of each run are among the least ones, from samples.
-
-    The samples are the last of every `width` elements of each run; `order` is the stable argsort of
-    all samples, run after run. If c samples are at or before a sample, then c · width elements are
-    at or before it, and fewer than `width` more in each run. So bounds are equal if `width` is 1.
-    """
-    places = np.empty(len(order), np.int64)
-    places[order] = np.arange(len(order))
-    runs = np.split(places, np.cumsum([length // width for length in lengths])[:-1])
-
-    def cuts(counts: np.ndarray[Any, Any]) -> Table:
-        return width * np.stack([np.searchsorted(run, counts) for run in runs], 1)
-
-    wanted = np.asarray(ranks)
-    low = cuts(np.maximum(0, (wanted - len(runs) * (width - 1)) // width))
-    if width == 1:
-        return low, low
-    above = -(-wanted // width)
-    high = np.minimum(cuts(above) + (width - 1), lengths)
-    return low, np.where(above[:, None] > len(order), lengths, high)
 
 
 def splitters(

@@ -13,16 +13,14 @@ from typing import Any
 from dask.task_spec import TaskRef
 
 import gpualgo as ga
+from gpualgo._algorithms.radix_sort.cuts import Spans, Table, sample_width
 from gpualgo._distributed import (
     Order,
     Parts,
-    Spans,
-    Table,
     check_index_dtype,
     concatenate,
     namespace_of,
     packed,
-    sample_width,
 )
 from gpualgo._pipeline import checks
 from gpualgo.dask import _inputs

@@ -13,9 +13,10 @@ import gpualgo as ga
 from gpualgo._algorithms.merge_sort.cuda import Runs as MergedRuns
 from gpualgo._algorithms.merge_sort.cuda import can_merge
 from gpualgo._algorithms.merge_sort.problem import descending_of
+from gpualgo._algorithms.radix_sort.cuts import Table, sample_width
 from gpualgo._algorithms.radix_sort.problem import sort_and_order
 from gpualgo._arrays.view import View, view_of
-from gpualgo._distributed import Order, Table, check_index_dtype, fields_of, sample_width
+from gpualgo._distributed import Order, check_index_dtype, fields_of
 from gpualgo._driver import default_device
 from gpualgo._driver.default_device import CPU
 from gpualgo._pipeline import checks
@@ -69,9 +70,8 @@ def exact_cuts(keys: Argument, order: Order) -> Table:
     samples = keys_at(keys, [[(width - 1, length, width)] for length in lengths])
     with default_device.fixed(CPU, "splitters are found on the host"):
         spans = order.brackets([parts for (parts,) in samples], lengths, ranks, width)
-    pairs = np.stack([*spans, np.ones_like(spans[0])], 2).tolist()  # of each rank, in each run
-    windows = keys_at(keys, list(zip(*pairs, strict=True)))
-    with default_device.fixed(CPU, "splitters are found on the host"):
+        pairs = np.stack([*spans, np.ones_like(spans[0])], 2).tolist()  # of each rank, in each run
+        windows = keys_at(keys, list(zip(*pairs, strict=True)))
         return order.borders(windows, spans, lengths, ranks)
 
 

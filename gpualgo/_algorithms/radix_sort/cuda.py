@@ -23,18 +23,26 @@ from gpualgo._algorithms.radix_sort.cuda_passes import (
     launch_of,
     position_bytes,
 )
-from gpualgo._algorithms.radix_sort.digits import flipped_bits, ranks_of
-from gpualgo._algorithms.radix_sort.problem import PARTS, Dtype, Group, Sort, used_bits
+from gpualgo._algorithms.radix_sort.cuts import cuts_of
+from gpualgo._algorithms.radix_sort.digits import flipped_bits
+from gpualgo._algorithms.radix_sort.problem import (
+    PARTS,
+    Dtype,
+    Group,
+    Sort,
+    sort_problem,
+    used_bits,
+)
 from gpualgo._algorithms.transform import cuda as elementwise
-from gpualgo._arrays.view import View, dense_view
+from gpualgo._arrays.view import NumPy, View, dense_view
 from gpualgo._base import records
-from gpualgo._base.threads import cut
 from gpualgo._cuda import build
 from gpualgo._cuda.build import Spec
 from gpualgo._cuda.headers import cpp
 from gpualgo._cuda.plan import KEPT, NONE, TICKETS, ArgMap, Clear, Launch, Piece, Plan
 from gpualgo._cuda.templates import VECTOR_BYTES, Applied, kernel_spec, launch
 from gpualgo._driver import driver, staging
+from gpualgo._driver.default_device import CPU
 from gpualgo._driver.device import TICKET_BYTES
 from gpualgo._operators.operator import as_operator
 from gpualgo._pipeline import host_whole, planners
@@ -406,8 +414,8 @@ def _in_order(operands: Sequence[Operand], word: Dtype) -> list[Operand]:
 #
 # Rows that fit are sorted several at a time. A longer row is sorted in runs, which are copied
 # back to the host. Each block of the result is then a stable sort of one piece of each run,
-# in the order of the runs. Exact cuts delimit the pieces (`gpualgo/_base/threads.py`; ties
-# are broken by run and index), so the result does not depend on the runs. Keys and values
+# in the order of the runs. Exact cuts delimit the pieces (`gpualgo/_algorithms/radix_sort/cuts.py`;
+# ties are broken by run and index), so the result does not depend on the runs. Keys and values
 # cross the bus twice each way.
 
 # Runs have 32-bit counts if that makes at most 32 of them: each cut examines every run.
@@ -536,18 +544,19 @@ class _OutOfCoreSort:
 
     def _cuts(self, runs: Sequence[Array], ends: Sequence[tuple[int, int]]) -> list[list[int]]:
         """Return where each block's pieces begin in the runs; the last entry holds their ends."""
-        problem = self.problem
-        bits = None if problem.end_bit is None else (problem.begin_bit, problem.end_bit)
-        rank = ranks_of(self.dtypes[: problem.num_keys], problem.directions, bits)
-        keys = [x.view(f"u{x.dtype.itemsize}") for x in runs[: problem.num_keys]]
+        problem, count = self.problem, self.problem.num_keys
+        options = problem.where, CPU, problem.end_bit, problem.directions, problem.begin_bit
 
-        def read(run: int, offset: int) -> int:
-            index = ends[run][0] + offset
-            return rank([int(x[index]) for x in keys])
+        def order(parts: Sequence[slice]) -> Array:  # by a sort of positions on the CPU
+            arrays = [np.concatenate([x[part] for part in parts]) for x in runs[:count]]
+            arrays.append(np.arange(len(arrays[0])))
+            results = [np.empty_like(x) for x in arrays]
+            if arrays[0].size:
+                sorting = sort_problem([NumPy.view(x) for x in arrays], count, *options)
+                planners.cpu_plan(sorting, arrays, results, None).run(arrays, results, 0)
+            return results[-1]
 
-        lengths, num_bits = [end - start for start, end in ends], sum(8 * x.itemsize for x in keys)
-        table = [cut(lengths, end, read, num_bits) for end in (0, *(end for _, end in ends))]
-        return [[start + n for (start, _), n in zip(ends, row, strict=True)] for row in table]
+        return cuts_of(ends, order)
 
     # --- plans --------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ of its numbers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -136,44 +136,3 @@ def _ordered_as(number: Number) -> str:
 
 def _unsigned(dtype: np.dtype[Any]) -> str:
     return dtypes.cpp_name(np.dtype(f"u{dtype.itemsize}"))
-
-
-# --- Ranks: keys as Python integers in the order of a sort, to compare a few keys on the host.
-
-
-def rank_of(dtype: Dtype, descending: bool, bits: tuple[int, int]) -> Callable[[int], int]:
-    """Return a function from a key's bits to its rank; only `bits` are compared."""
-    first, end = bits
-    width = 8 * dtype.itemsize
-    mask = (1 << end - first) - 1
-    sign, full = 1 << width - 1, (1 << width) - 1
-    if dtypes.kind(dtype) != "f":
-        flip = (sign if dtypes.kind(dtype) == "i" else 0) ^ (full if descending else 0)
-        return lambda key: (key ^ flip) >> first & mask
-    opposite = sign if descending else 0
-    infinity = int(np.array(np.inf).astype(dtype).view(f"u{dtype.itemsize}"))
-
-    def rank(key: int) -> int:
-        size = key & ~sign
-        if size > infinity:  # NaN comes last, whatever its sign
-            return full
-        if size == 0:  # zeros are equal
-            return sign
-        key ^= opposite
-        return full ^ key if key & sign else key | sign
-
-    return rank
-
-
-def ranks_of(
-    keys: Sequence[Dtype], directions: Sequence[bool], bits: tuple[int, int] | None
-) -> Callable[[Sequence[int]], int]:
-    """Return the same for keys of several numbers, of which the first one has the highest bits."""
-    ends = np.cumsum([8 * dtype.itemsize for dtype in reversed(keys)])[::-1].tolist()
-    ranks = [
-        (end - 8 * dtype.itemsize, rank_of(dtype, is_descending, bits or (0, 8 * dtype.itemsize)))
-        for dtype, is_descending, end in zip(keys, directions, ends, strict=True)
-    ]
-    return lambda numbers: sum(
-        rank(n) << shift for (shift, rank), n in zip(ranks, numbers, strict=True)
-    )

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from gpualgo._driver import driver, staging
 from gpualgo._driver.device import TICKET_BYTES, aligned
 from gpualgo._operators.operator import Operator, without_source
 from gpualgo._pipeline import host_whole, planners
-from gpualgo._pipeline.problem import NO_INIT, Dtype, Start
+from gpualgo._pipeline.problem import NO_INIT, Dtype
 
 _INDEX_FIELDS = (records.POSITION, records.SHARED_POSITION)  # index fields, which have no alignment
 
@@ -281,76 +281,85 @@ BLOCK_BYTES = 256 << 20  # smaller arrays are copied to the GPU as a whole
 
 @planners.for_blocks.register(Reduction)
 def _(problem: Reduction, call: planners.HostCall) -> bool:
-    arrays = call.arrays
-    fields = records.field_dtypes(problem.source)
-    if isinstance(problem.source, records.Computed) or any(map(records.is_position, fields)):
+    source = problem.source
+    if isinstance(source, records.Computed):
         return False
+    if any(map(records.is_position, records.field_dtypes(source))):
+        return False
+    return reduce_blocks(problem, call, call.op, source, problem.acc, lambda views, *_: views)
+
+
+Reads: TypeAlias = Callable[[list[View], tuple[int, ...], host_whole.Index], list[View]]
+
+
+def reduce_blocks(
+    problem: Any, call: planners.HostCall, op: Operator, source: records.Element, acc: Dtype,
+    reads: Reads,
+) -> bool:  # fmt: skip
+    """Reduce blocks in C order; a block's results start its outputs or are combined with them.
+
+    `reads` returns the views of the elements' fields, given those of a block, the shape of the
+    whole and the block's index. The call's results are the last fields of acc.
+    """
+    arrays, device, axes = call.arrays, problem.device, problem.axes
     if None not in call.device_views[: len(arrays)] or sum(x.nbytes for x in arrays) <= BLOCK_BYTES:
         return False
-    where = problem.where
-    reason = host_whole.pageable(True, where)
-    handle = host_whole.begin(problem.device, call.stream, arrays[0], where, reason)
-    axes = problem.axes
+    reason = host_whole.pageable(True, problem.where)
+    stream = host_whole.begin(device, call.stream, arrays[0], problem.where, reason)
     if len(axes) == arrays[0].ndim and all(x.flags.c_contiguous for x in arrays):
         arrays, axes = [x.reshape(-1) for x in arrays], (0,)
     arrays = [x if x.flags.aligned else x.copy() for x in arrays]
-    flat = [np.empty(problem.shape, leaf) for leaf in records.field_dtypes(problem.acc)]
     start = NO_INIT if call.init is None else (call.init.tobytes(), 1, 0, 0)
-    _reduce_blocks(problem, call.op, arrays, axes, start, flat, handle)
-    for result, values in zip(call.results, flat, strict=True):
-        result[...] = values.reshape(result.shape)
-    return True
-
-
-def _reduce_blocks(
-    problem: Reduction, op: Operator, arrays: list[Array], axes: tuple[int, ...], start: Start,
-    outs: list[Array], stream: int,
-) -> None:  # fmt: skip
-    """Reduce blocks in C order; a block's results start its outputs or are combined with them."""
-    device, shape, leaves = problem.device, arrays[0].shape, [out.dtype for out in outs]
+    leaves, shape = records.field_dtypes(acc), arrays[0].shape
     kept = [axis for axis in range(len(shape)) if axis not in axes]
-    out_shape = tuple(shape[axis] for axis in kept)
-    size = sum(x.dtype.itemsize for x in arrays)
+    size, num_outs = sum(x.dtype.itemsize for x in arrays), math.prod(problem.shape)
     blocks = list(host_whole.indices(shape, range(len(shape)), size, BLOCK_BYTES))
     items = max(arrays[0][block].size for block in blocks)
     sizes = [
-        *(items * x.dtype.itemsize for x in arrays), *(out.nbytes for out in outs),
-        *(min(outs[0].size, items) * leaf.itemsize for leaf in leaves),
+        *(items * x.dtype.itemsize for x in arrays), *(num_outs * leaf.itemsize for leaf in leaves),
+        *(min(num_outs, items) * leaf.itemsize for leaf in leaves),
     ]  # fmt: skip
     plans: dict[tuple[int, ...], Plan] = {}
     buffers = staging.device_buffers(device, stream, sizes)
     with buffers as memory, host_whole.sync_on_error(stream):
         sources, out_buffers = memory[: len(arrays)], memory[len(arrays) :]
-        totals, block_results = out_buffers[: len(outs)], out_buffers[len(outs) :]
+        totals, block_results = out_buffers[: len(leaves)], out_buffers[len(leaves) :]
         for block in blocks:
             # on the stream, after the previous block's reduction
-            for x, source in zip(arrays, sources, strict=True):
-                staging.upload(x[block], source, device, stream)
+            for x, address in zip(arrays, sources, strict=True):
+                staging.upload(x[block], address, device, stream)
             offset, extents = 0, []
-            for axis, extent in zip(kept, out_shape, strict=True):
-                offset = offset * extent + block[axis].start
+            for axis in kept:
+                offset = offset * shape[axis] + block[axis].start
                 extents.append(block[axis].stop - block[axis].start)
             targets = [
                 total + offset * leaf.itemsize for total, leaf in zip(totals, leaves, strict=True)
             ]
             block_shape = arrays[0][block].shape
+            uploaded = [
+                dense_view(address, block_shape, x.dtype, device)
+                for x, address in zip(arrays, sources, strict=True)
+            ]
+            views = reads(uploaded, shape, block)
             if block_shape not in plans:
-                fields = records.field_dtypes(problem.source)
-                views = host_whole.placeholder_views(fields, block_shape, device)
                 strides = [dense_strides(tuple(extents), leaf.itemsize) for leaf in leaves]
-                plans[block_shape] = plan_of(views, op, axes, problem.source, problem.acc, strides)
-            plan = plans[block_shape]
+                plans[block_shape] = plan_of(views, op, axes, source, acc, strides)
+            plan, addresses = plans[block_shape], [view.ptr for view in views]
             if all(block[axis].start == 0 for axis in axes):
-                plan.queue(stream, (*start, op.words, *sources, *targets))
+                plan.queue(stream, (*start, op.words, *addresses, *targets))
                 continue
-            plan.queue(stream, (*NO_INIT, op.words, *sources, *block_results))
+            plan.queue(stream, (*NO_INIT, op.words, *addresses, *block_results))
             pairs = [
                 dense_view(pointer, tuple(extents), leaf, device)
                 for side in (targets, block_results)
                 for pointer, leaf in zip(side, leaves, strict=True)
             ]
-            join = elementwise.combine(op, problem.acc, pairs, pairs[: len(targets)])
+            join = elementwise.combine(op, acc, pairs, pairs[: len(targets)])
             join.queue(stream, (*NO_INIT, op.words, *targets, *block_results, *targets))
-        for total, out in zip(totals, outs, strict=True):
+        outs = [np.empty(problem.shape, result.dtype) for result in call.results]
+        for total, out in zip(totals[-len(outs) :], outs, strict=True):
             staging.download(total, out, device, stream)
         driver.synchronize(stream)
+    for result, values in zip(call.results, outs, strict=True):
+        result[...] = values.reshape(result.shape)
+    return True

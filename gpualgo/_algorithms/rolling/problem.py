@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpualgo._algorithms.scan.problem import Scan
+from gpualgo._algorithms.scan.problem import (
+    COMBINE,
+    COPY,
+    ELEMENTS,
+    PREFIXES,
+    SUFFIXES,
+    Scan,
+    Step,
+)
 from gpualgo._base import records
-from gpualgo._pipeline.problem import Array, Call, Result
-
-# Kinds of steps: elements are read, converted or computed; copied; combined from each to the end of
-# its block, and from its block's start to each; results are combined from two.
-ELEMENTS, COPY, SUFFIXES, PREFIXES, COMBINE = range(5)
-
-
-class Step(NamedTuple):
-    kind: int
-    inputs: list[Array]
-    outs: list[Array]
+from gpualgo._pipeline.problem import Array, Call, Dtype, Result
 
 
 class Rolling(Scan):
@@ -27,6 +24,8 @@ class Rolling(Scan):
 
     A block is as long as a window. So the grouping does not depend on the layout of the elements.
     """
+
+    has_steps = True
 
     def __init__(self, call: Call) -> None:
         axis, window, dtype, form, classes = call.params
@@ -44,9 +43,15 @@ class Rolling(Scan):
         self.count = length - window + 1  # of results along the axis
         shape = (*self.shape[: self.axis], self.count, *self.shape[self.axis + 1 :])
         self.results = tuple(Result(shape, r.dtype, order=r.order) for r in self.results)
-        # Two buffers of whole blocks for each field; copies of the last element fill the last one.
-        self.buffer_shape = (*self.row_shape, -(-length // window) * window)
-        self.buffers = records.field_dtypes(self.acc) * 2 if window > 1 else ()
+
+    @property
+    def buffers(self) -> Sequence[Dtype]:
+        """Two of whole blocks for each field; copies of the last element fill the last one."""
+        return records.field_dtypes(self.acc) * 2 if self.window > 1 else ()
+
+    @property
+    def buffer_shape(self) -> tuple[int, ...]:
+        return (*self.row_shape, -(-self.length // self.window) * self.window)
 
     def steps(
         self, arrays: Sequence[Array], outs: Sequence[Array], buffers: Sequence[Array]
@@ -70,7 +75,7 @@ class Rolling(Scan):
         last = [np.broadcast_to(x, rest[0].shape) for x in part(prefixes, length - 1, length)]
         pairs = part(suffixes, self.count) + part(prefixes, window - 1, length)
         whole = part(prefixes, window - 1, length, window)  # of windows that are blocks
-        steps = [
+        return [
             Step(ELEMENTS, inputs, part(prefixes, length)),
             Step(COPY, last, rest),
             Step(SUFFIXES, blocks(prefixes), blocks(suffixes)),
@@ -78,9 +83,3 @@ class Rolling(Scan):
             Step(COMBINE, pairs, results),
             Step(COPY, whole, part(results, None, None, window)),
         ]
-        return [step for step in steps if step.outs[0].size]
-
-
-def argument_of(element: np.dtype[Any]) -> records.Argument:
-    """Return an element, whose fields are in arrays of their own, as an operator's argument."""
-    return records.Separate(element) if records.is_record(element) else element

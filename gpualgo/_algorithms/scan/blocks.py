@@ -205,6 +205,7 @@ def _(problem: Scan, call: planners.HostCall) -> bool:
     fields = records.field_dtypes(problem.source)
     if (
         is_forced
+        or problem.has_steps
         or isinstance(problem.source, records.Computed)
         or any(map(records.is_position, fields))
     ):

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import prod
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from gpualgo._algorithms.scan import problem as parameters
-from gpualgo._algorithms.scan.problem import Scan
+from gpualgo._algorithms.scan.problem import Scan, Step, argument_of
 from gpualgo._algorithms.transform import cpu as elementwise
 from gpualgo._base import records
 from gpualgo._cpu.image import Loaded
@@ -19,7 +19,8 @@ from gpualgo._cpu.launch import Launch
 from gpualgo._cpu.layout import Dims, ScratchLayout, field_arguments, merge, packer, table
 from gpualgo._cpu.memory import address
 from gpualgo._cpu.plan import START, Plan, Routine, bytes_of
-from gpualgo._operators.operator import Operator
+from gpualgo._operators.operator import Operator, mirrored
+from gpualgo._operators.tokens import same
 from gpualgo._pipeline import planners
 
 # --- Tiling of a CPU scan: rows into links, or columns, depending on the layout.
@@ -178,37 +179,35 @@ _COPY = Operator(lambda a: a)
 @planners.for_cpu.register(Scan)
 def _(problem: Scan, arrays: Sequence[Array], results: Sequence[Array], op: Operator) -> Plan:
     axis, is_reverse, source, acc = problem.axis, problem.is_reverse, problem.source, problem.acc
-    if problem.row_init is None:
+    if not problem.has_steps:
         return plan_of(arrays, results, op, axis, problem.is_exclusive, is_reverse, source, acc)
-    assert axis is not None
-    num_own = len(arrays) - problem.row_init.num_arrays
-    init_part, op_part, scan_part = ((*(slice(None),) * axis, part) for part in problem.parts)
+    last = len(problem.buffer_shape)
+    copied = elements = Applied(Operator(same), (argument_of(acc),), acc)
+    if isinstance(source, records.Computed):
+        elements = Applied(op.source, tuple(map(records.operand_dtype, source.numbers)), acc)
+    else:
+        elements = Applied(Operator(same), (argument_of(source),), acc)
+    # In the order of the kinds of steps.
+    plans_of = (
+        partial(elementwise.plan_of, elements),
+        partial(elementwise.plan_of, copied),
+        partial(elementwise.combine, op, acc),
+        lambda x, outs: plan_of(x, outs, op, axis, False, is_reverse, source, acc),
+        lambda x, outs: plan_of(x, outs, mirrored(op), last, False, True, acc, acc),
+        lambda x, outs: plan_of(x, outs, op, last, False, False, acc, acc),
+    )
 
-    def split(
-        arrays: Sequence[Array], results: Sequence[Array]
-    ) -> tuple[Sequence[Array], list[Array], list[Array]]:
-        """Return where the scan without init is written, op's arguments, and op's results."""
-        scanned = results
-        if problem.is_exclusive:
-            scanned = [np.empty(out.shape, out.dtype) for out in results]
-        outs = [out[op_part] for out in results]
-        inits = [np.expand_dims(start, axis) for start in arrays[num_own:]]
-        inits = [np.broadcast_to(start, outs[0].shape) for start in inits]
-        return scanned, [*inits, *[array[scan_part] for array in scanned]], outs
+    def steps(arrays: Sequence[Array], results: Sequence[Array]) -> list[Step]:
+        buffers = [np.empty(problem.buffer_shape, leaf) for leaf in problem.buffers]
+        return [x for x in problem.steps(arrays, results, buffers) if x.outs[0].size]
 
-    scanned, operands, outs = split(arrays, results)
-    first = plan_of(arrays[:num_own], scanned, op, axis, False, is_reverse, source, acc)
-    second = elementwise.combine(op, acc, operands, outs) if outs[0].size else None
+    plans = [plans_of[kind](inputs, outs) for kind, inputs, outs in steps(arrays, results)]
 
     def run(arrays: Sequence[Array], results: Sequence[Array], _: int) -> None:
-        scanned, operands, outs = split(arrays, results)
-        first.run(arrays[:num_own], scanned, 0)
-        if second is not None:
-            second.run(operands, outs, 0)
-        for out, start in zip(results, arrays[num_own:], strict=True):
-            out[init_part] = np.expand_dims(start, axis)
+        for plan, step in zip(plans, steps(arrays, results), strict=True):
+            plan.run(step.inputs, step.outs, 0)
 
-    return Plan(run, [*first.routines, *(second.routines if second else ())])
+    return Plan(run, [routine for plan in plans for routine in plan.routines])
 
 
 def plan_of(

@@ -6,23 +6,27 @@ import copy
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from gpualgo._algorithms.scan import tuning
-from gpualgo._algorithms.scan.problem import Scan
+from gpualgo._algorithms.scan.problem import Scan, Step, argument_of
 from gpualgo._algorithms.scan.tuning import kernel_of
 from gpualgo._algorithms.transform import cuda as elementwise
-from gpualgo._arrays.view import View, dense_view
+from gpualgo._arrays.view import Interface, View, dense_view
 from gpualgo._base import records
 from gpualgo._base.strides import Dims, dense_strides, merge
 from gpualgo._cuda import build
 from gpualgo._cuda.headers import Cpp, cpp
-from gpualgo._cuda.plan import FIRST, NONE, ArgMap, Piece, Plan, arg_map, lookback_states
+from gpualgo._cuda.plan import FIRST, KEPT, NONE, ArgMap, Piece, Plan, arg_map, lookback_states
 from gpualgo._cuda.templates import START, VECTOR_BYTES, WARP, Applied, launch, tagged_bytes
 from gpualgo._driver import device as gpu
-from gpualgo._operators.operator import Operator, without_source
+from gpualgo._driver.device import KEPT_BYTES, aligned
+from gpualgo._operators.operator import Operator, mirrored, without_source
+from gpualgo._operators.tokens import same
 from gpualgo._pipeline import planners
 
 # --- Lines of a scan in canonical form: the dimensions of a line and those of all lines.
@@ -199,9 +203,7 @@ Dtype = np.dtype[Any]
 
 @planners.for_cuda.register(Scan)
 def _(problem: Scan, views: Sequence[View], op: Operator, targets: Sequence[View]) -> Plan:
-    if problem.row_init is None:
-        return plan_of(problem, views, op, targets)
-    return _with_row_init(problem, len(views) - problem.row_init.num_arrays, views, op, targets)
+    return (_of_steps if problem.has_steps else plan_of)(problem, views, op, targets)
 
 
 def plan_of(
@@ -442,57 +444,76 @@ def _column_units(case: Case, tiling: tuning.ColumnsTiling) -> tuple[tuple[int, 
     return (units[0], units[1]), bool(is_flipped)
 
 
-# --- Scans with per-row initial values on a GPU: an inclusive scan, then op with each row's
-# value.
+# --- Scans and transformations on a GPU, one after the other.
 
-_IDENTITY = Operator(lambda a: a)
+_APART = 1 << 48  # bytes between the made-up addresses of two arrays
 
 
-def _with_row_init(
-    problem: Scan, num_own: int, views: Sequence[View], op: Operator, targets: Sequence[View]
-) -> Plan:
-    """Return the plan of a scan; the fields of init follow the `num_own` of x in `views`."""
-    axis: Any = problem.axis
-    acc, shape, device = problem.acc, problem.shape, targets[0].device
-    at = scan_at = arg_map(len(views), len(targets))
-    if problem.is_exclusive:  # scans to temporary storage, whose pieces come first
-        scan, end = copy.copy(problem), at.piece(len(targets))
-        scan.is_exclusive = False
-        scan_at = at._replace(targets=range(at.first_piece, end), first_piece=end)
-        scanned = [dense_view(0, shape, target.dtype, device) for target in targets]
-        plan = plan_of(scan, views[:num_own], op, scanned, at=scan_at)
-        pieces = [Piece(math.prod(shape) * view.dtype.itemsize) for view in scanned]
-        plan = Plan(device, plan.steps, [*pieces, *plan.pieces])
-    else:
-        scanned = list(targets)
-        plan = plan_of(problem, views[:num_own], op, targets, at=at)
-
-    def split(views: Sequence[View], part: slice, at: ArgMap) -> tuple[list[View], list[Any]]:
-        """Return a part of each line, and the argument slots and byte offsets where it begins."""
-        start, end, _ = part.indices(shape[axis])
-        extents = (*shape[:axis], max(0, end - start), *shape[axis + 1 :])
-        offsets = [start * view.strides[axis] for view in views]
-        parts = [
-            view._replace(ptr=view.ptr + offset, shape=extents)
-            for view, offset in zip(views, offsets, strict=True)
-        ]
-        return parts, list(zip(at.targets, offsets, strict=True))
-
-    init_part, op_part, scan_part = problem.parts
-    init_slots = at.sources[num_own:]
-    outs, out_slots = split(targets, op_part, at)
-    operands, operand_slots = split(scanned, scan_part, scan_at)
-    inits = [  # broadcast along the axis
-        view._replace(shape=outs[0].shape, strides=(*view.strides[:axis], 0, *view.strides[axis:]))
-        for view in views[num_own:]
+def _of_steps(
+    problem: Scan, views: Sequence[View], op: Operator, targets: Sequence[View]
+) -> Plan:  # fmt: skip
+    acc, source, device = problem.acc, problem.source, targets[0].device
+    buffers = [dense_view(0, problem.buffer_shape, leaf, device) for leaf in problem.buffers]
+    at = arg_map(len(views), len(targets))
+    slots = [*at.sources, *at.targets, *map(at.piece, range(len(buffers)))]
+    known = [*views, *targets, *buffers]
+    # NumPy slices arrays that are never read; a slice's address tells of which array, and where.
+    arrays = [
+        np.asarray(Interface(i * _APART, x.shape, x.strides, f"|V{x.dtype.itemsize}"))
+        for i, x in enumerate(known, 1)
     ]
-    if 0 not in outs[0].shape:
-        slots = ArgMap([*init_slots, *operand_slots], out_slots)
-        plan = plan.then(elementwise.combine(op, acc, [*inits, *operands], outs, slots))
-    outs, out_slots = split(targets, init_part, at)
-    for out, out_slot, view, init_slot in zip(outs, out_slots, inits, init_slots, strict=True):
-        if 0 not in out.shape:
-            first, slots = view._replace(shape=out.shape), ArgMap([init_slot], [out_slot])
-            identity = Applied(_IDENTITY, (out.dtype,), out.dtype)
-            plan = plan.then(elementwise.plan_of(identity, [first], out.shape, [out], slots))
-    return plan
+
+    def placed(arrays: Sequence[np.ndarray[Any, Any]]) -> tuple[list[View], list[Any]]:
+        """Return the views of slices, and their argument slots and byte offsets."""
+        found, places = list[View](), list[Any]()
+        for x in arrays:
+            i, offset = divmod(x.ctypes.data + _APART // 2, _APART)
+            view, offset = known[i - 1], offset - _APART // 2
+            found.append(view._replace(ptr=view.ptr + offset, shape=x.shape, strides=x.strides))
+            places.append((slots[i - 1], offset))
+        return found, places
+
+    copied = Applied(Operator(same), (argument_of(acc),), acc)
+    if isinstance(source, records.Computed):
+        numbers = tuple(map(records.operand_dtype, source.numbers))
+        elements = Applied(op.source, numbers, acc, source.numbers)
+    else:
+        elements = Applied(Operator(same), (argument_of(source),), acc)
+    plain = without_source(op)
+
+    def transform(applied: Applied, step: Step) -> Plan:
+        (inputs, in_slots), (outs, out_slots) = placed(step.inputs), placed(step.outs)
+        return elementwise.plan_of(
+            applied, inputs, outs[0].shape, outs, ArgMap(in_slots, out_slots)
+        )
+
+    def scan(op: Operator, source: Any, axis: Any, is_reverse: bool, step: Step) -> Plan:
+        part = copy.copy(problem)
+        part.is_exclusive, part.source, part.axis = False, source, axis
+        part.is_reverse = is_reverse
+        (inputs, in_slots), (outs, out_slots) = placed(step.inputs), placed(step.outs)
+        sources, results = ([slot for slot, _ in each] for each in (in_slots, out_slots))
+        return plan_of(part, inputs, op, outs, at=ArgMap(sources, results, at.piece(len(buffers))))
+
+    last = len(problem.buffer_shape)
+    # In the order of the kinds of steps.
+    plans_of = (
+        partial(transform, elements),
+        partial(transform, copied),
+        partial(transform, Applied(plain, (argument_of(acc), argument_of(acc)), acc)),
+        partial(scan, op, source, problem.axis, problem.is_reverse),
+        partial(scan, mirrored(plain), acc, last, True),
+        partial(scan, plain, acc, last, False),
+    )
+    end = len(views) + len(targets)
+    steps = problem.steps(arrays[: len(views)], arrays[len(views) : end], arrays[end:])
+    plans = [plans_of[step.kind](step) for step in steps if step.outs[0].size]
+    sizes = [aligned(math.prod(x.shape) * x.dtype.itemsize) for x in buffers]
+    *starts, end = accumulate(sizes, initial=KEPT)
+    is_kept = end - KEPT <= KEPT_BYTES  # in the stream's workspace
+    pieces = [
+        Piece(size, start if is_kept else None) for size, start in zip(sizes, starts, strict=True)
+    ]
+    # Scans clear the same states, one after the other.
+    states = max((plan.pieces for plan in plans), key=lambda these: [x.num_bytes for x in these])
+    return Plan(device, [step for plan in plans for step in plan.steps], [*pieces, *states])

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from gpualgo._base.strides import order_of
 from gpualgo._cpu.plan import LEAF
 from gpualgo._lazy.sources import arguments_of, elements_of
 from gpualgo._pipeline import checks
-from gpualgo._pipeline.problem import Call, Problem, Result
+from gpualgo._pipeline.problem import Array, Call, Dtype, Problem, Result
 
 # --- Layout of the argument tables of the CPU's scan functions, and sizes.
 
@@ -43,6 +44,22 @@ CHAIN_TAIL = 14
 
 
 INCLUSIVE, EXCLUSIVE = "inclusive_scan", "exclusive_scan"
+
+# Kinds of steps: elements are read, converted or computed; copied; results are combined from two;
+# elements are scanned as the call says; then buffers along their last axis, from each to the end,
+# and from the start to each.
+ELEMENTS, COPY, COMBINE, SCAN, SUFFIXES, PREFIXES = range(6)
+
+
+class Step(NamedTuple):
+    kind: int
+    inputs: Sequence[Array]
+    outs: Sequence[Array]
+
+
+def argument_of(element: Dtype) -> records.Argument:
+    """Return an element, whose fields are in arrays of their own, as an operator's argument."""
+    return records.Separate(element) if records.is_record(element) else element
 
 
 class Scan(Problem):
@@ -86,17 +103,47 @@ class Scan(Problem):
             self.default_start = self.identity(op, reason)
 
     @property
-    def parts(self) -> tuple[slice, slice, slice]:
-        """Slices along the axis, for per-row initial values.
+    def has_steps(self) -> bool:
+        """Whether the call is several scans and transformations, see `steps`."""
+        return self.row_init is not None
 
-        Results in the first slice are init. Those in the second are op(init, s), with s in the
-        third slice of the inclusive scan without init.
+    @property
+    def buffers(self) -> Sequence[Dtype]:
+        """The dtypes of the buffers of `steps`, all of `buffer_shape`."""
+        return records.field_dtypes(self.acc) if self.is_exclusive else ()
+
+    @property
+    def buffer_shape(self) -> tuple[int, ...]:
+        return self.shape
+
+    def steps(
+        self, arrays: Sequence[Array], outs: Sequence[Array], buffers: Sequence[Array]
+    ) -> list[Step]:
+        """Return the steps in order; all arrays are views of these ones.
+
+        With an initial value for each row, results are op(init, s) of the inclusive scan s without
+        it. An exclusive scan takes the s of the previous element; its first results are init.
         """
+        axis, row_init, scanned = self.axis, self.row_init, buffers or outs
+        assert axis is not None
+        assert row_init is not None
+        count, before = len(arrays) - row_init.num_arrays, (slice(None),) * axis
+        inits = [np.broadcast_to(x[(*before, None)], self.shape) for x in arrays[count:]]
+        first = Step(SCAN, arrays[:count], scanned)
         if not self.is_exclusive:
-            return slice(0), slice(None), slice(None)
-        if self.is_reverse:
-            return slice(-1, None), slice(-1), slice(1, None)
-        return slice(1), slice(1, None), slice(-1)
+            return [first, Step(COMBINE, [*inits, *outs], outs)]
+
+        def part(arrays: Sequence[Array], *bounds: int | None) -> list[Array]:
+            index: Any = (*before, slice(*bounds))
+            return [x[index] for x in arrays]
+
+        head, tail = ((-1, None), (0, -1)) if self.is_reverse else ((0, 1), (1, None))
+        others = (1, None) if self.is_reverse else (0, -1)
+        return [
+            first,
+            Step(COMBINE, part(inits, *tail) + part(scanned, *others), part(outs, *tail)),
+            Step(COPY, part(inits, *head), part(outs, *head)),
+        ]
 
 
 class ExclusiveScan(Scan):
