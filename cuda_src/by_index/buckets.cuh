@@ -10,6 +10,7 @@
 #define GPUALGO_BY_INDEX_BUCKETS_CUH
 
 #include "parts/layout.cuh"
+#include "parts/ptx.cuh"
 #include "parts/warp.cuh"
 
 namespace gpualgo {
@@ -30,9 +31,18 @@ struct Buckets {
 
   // The bucket of a table, or of the last one before it that may have elements. All lanes call it.
   __device__ int64 bucket_of(int64 table) const {
-    return last_before(count, [&](int64 bucket) {  // whose first table is not behind this one
-      return starts[bucket] < (table - bucket + 1) * share.value;
-    });
+    const int64 lane = threadIdx.x % warp_threads;
+    int64 begin = 0, end = count;
+#pragma unroll 1
+    while (end - begin > 1) {
+      const int64 step = (end - begin + warp_threads - 1) / warp_threads;
+      const int64 bucket = begin + lane * step;
+      // Whether its first table is not behind this one; that of the first bucket is not.
+      const bool is_before = bucket < end && starts[bucket] < (table - bucket + 1) * share.value;
+      begin += (ptx::popc(ptx::ballot_sync(all_lanes, is_before)) - 1) * step;
+      if (begin + step < end) end = begin + step;
+    }
+    return begin;
   }
 
   // The elements that a share has of a bucket.

@@ -7,8 +7,7 @@
 //            is loaded into registers, the heads of its runs are marked, and its runs are folded by
 //            lanes, warps and the block, as pairs of a flag and a value. The tile's own result is
 //            published: the run that it leaves open, and how many begin. Results are put into
-//            shared memory. While the tile after the next one is being loaded, so that waiting costs
-//            nothing and its predecessors have had that long to publish, the block looks back for
+//            shared memory. While the tile after the next one is loaded, the block looks back for
 //            the tile and writes it: to what precedes its first head, the run that was open before
 //            it is joined. A look-back goes no further than to the nearest tile in which a run
 //            begins. Tiles in which none does are joined in groups of 32, told as soon as the last

@@ -130,12 +130,8 @@ struct ByKeyResults {
         const bool is_first = row == 0 && k == 0 && threadIdx.x == 0;  // of the tile
         const bool is_preceded = tiles.is_preceded(held, row, k, is_first, value);
         if constexpr (way == Way::exclusive) assign(results.items[k], is_preceded ? value : own);
-        if (is_preceded) {
-          const A joined = Op::apply(value, own);
-          assign(value, joined);
-        } else {
-          assign(value, own);
-        }
+        const A joined = is_preceded ? Op::apply(value, own) : own;
+        assign(value, joined);
         if constexpr (way == Way::inclusive) assign(results.items[k], value);
       }
       if (is_full || rest > 0) put_values(to, tiles.start_of(row), results);

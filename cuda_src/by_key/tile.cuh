@@ -325,12 +325,8 @@ struct ByKeyTiles {
     for (int k = 0; k < items; ++k) {
       if (!is_full && k >= rest) break;
       const A value = value_of(held.packs[row].items[k]);
-      if (is_preceded(held, row, k, k == 0, tail)) {
-        const A joined = Op::apply(tail, value);
-        assign(tail, joined);
-      } else {
-        assign(tail, value);
-      }
+      const A joined = is_preceded(held, row, k, k == 0, tail) ? Op::apply(tail, value) : value;
+      assign(tail, joined);
     }
     return tail;
   }

@@ -37,8 +37,8 @@ struct Offsets {
   }
 };
 
-// The last of the segments that begin at `place` or before it, by one thread, from one on that begins
-// no later: mostly the next begins behind. Offsets that fall give some segment.
+// The last of the segments that begin at `place` or before it, by one thread, from one on that
+// begins no later: mostly the next begins behind. Offsets that fall give some segment.
 template <class Index>
 __device__ inline int64 segment_from(int64 low, const Offsets<Index>& offsets, int64 count,
                                      int64 place) {

@@ -152,23 +152,6 @@ __device__ inline T reduce_group_partial(T value, int valid) {
   return value;
 }
 
-// The last of `count` things that is_before of a number is true for, by the lanes of a warp
-// together: a tenth of the steps of a binary search. It is true for the first, whatever it says.
-template <class IsBefore>
-__device__ inline int64 last_before(int64 count, const IsBefore& is_before) {
-  const int lane = threadIdx.x % warp_threads;
-  int64 low = 0, end = count;
-#pragma unroll 1
-  while (end - low > 1) {
-    const int64 step = (end - low + warp_threads - 1) / warp_threads, i = low + lane * step;
-    const uint32 behind = ~ptx::ballot_sync(all_lanes, lane == 0 || (i < end && is_before(i)));
-    const int number = behind == 0 ? warp_threads : ptx::ffs(behind) - 1;
-    low += (number - 1) * step;
-    if (low + step < end) end = low + step;
-  }
-  return low;
-}
-
 }  // namespace gpualgo
 
 #endif
