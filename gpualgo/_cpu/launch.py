@@ -150,14 +150,8 @@ class Launch:
         head, values = table.address, table.words
         for slot, word in zip(self.slots, words, strict=True):
             values[slot] = address(word) if isinstance(word, np.ndarray) else word
-        if self.work <= threads.SMALL_BYTES:
-            memory = take_scratch(self.scratch_bytes)
-            if self._run_kernel(head, memory.address, 0, self.tasks):
-                check(1)
-            return_scratch(memory)
-        else:
-            run, entry = self._run_kernel, self.entry
-            self.pace.run_any(run, entry, head, self.scratch_bytes, self.tasks, self.work)
+        run, entry = self._run_kernel, self.entry
+        self.pace.run_any(run, entry, head, self.scratch_bytes, self.tasks, self.work)
         self._tables.append(table)
 
     def plan(self, routine: Routine) -> Plan:

@@ -180,7 +180,7 @@ class SortByNumPy:
         flip, mend = self.flip, None
         if self._mend is not None:
             launch = Launch(self._mend, np.array((0, 0, *shape), np.int64), (0, 1), 0, 1, 0)
-            mend = launch.at_once or (lambda _, *rows: launch(rows))
+            mend = launch.at_once
 
         def make(arrays: Sequence[Array], _: int) -> Array:
             keys = arrays[0]
