@@ -358,13 +358,6 @@ def stable_key(value: Hashable) -> str:
     raise TypeError(f"a kernel's key holds {value!r}, which other processes cannot compare")
 
 
-def scratch(num_bytes: int) -> np.ndarray[Any, Any]:
-    """Return scratch memory for one range of tasks, aligned to a cache line."""
-    memory = np.empty(num_bytes + 64, np.uint8)
-    start = -address(memory) % 64
-    return memory[start : start + num_bytes]
-
-
 def compute_code(
     op: Operator, element: records.Computed, acc: np.dtype[Any], capacity: int
 ) -> machine.Loaded:

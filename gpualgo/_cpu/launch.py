@@ -25,7 +25,6 @@ from gpualgo._cpu.kernels import (
     get_kernel,
     launch_function,
     named,
-    scratch,
     status_function,
 )
 from gpualgo._cpu.memory import FREE, MEMORY_BYTES, Memory, address, return_scratch, take_scratch
@@ -96,11 +95,7 @@ class CostEstimate:
             return_scratch(memory)
             return
 
-        def body(first: int, last: int) -> None:
-            memory = take_scratch(scratch_bytes)
-            check(kernel(table, memory.address, first, last))
-            return_scratch(memory)
-
+        body = _body_of(kernel, table, scratch_bytes)
         start = perf_counter()
         count = threads.run(body, tasks, work)
         self.seconds = (perf_counter() - start) * count
@@ -115,13 +110,19 @@ def run_tasks(
     first_task: int = 0,
 ) -> None:
     """Run a kernel's tasks from `first_task` on by as many threads as `work` is worth."""
-
-    def body(first: int, last: int) -> None:
-        memory = scratch(scratch_bytes)
-        check(run(address(table), address(memory), first_task + first, first_task + last))
-
     run = status_function(kernel)
-    threads.run(body, num_tasks, work)
+    threads.run(_body_of(run, address(table), scratch_bytes, first_task), num_tasks, work)
+
+
+def _body_of(
+    run: Callable[[int, int, int, int], int], table: int, scratch_bytes: int, first_task: int = 0
+) -> Callable[[int, int], None]:
+    def body(first: int, last: int) -> None:
+        memory = take_scratch(scratch_bytes)
+        check(run(table, memory.address, first_task + first, first_task + last))
+        return_scratch(memory)
+
+    return body
 
 
 class Launch:
