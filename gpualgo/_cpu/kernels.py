@@ -86,19 +86,23 @@ def source_files() -> list[str]:
 
 def cpu() -> str:
     """Return the CPU's model and features, from /proc/cpuinfo if possible, else from LLVM."""
-    try:
-        with open(_CPUINFO, "rb", buffering=0) as file:
-            text = file.read(1 << 14).decode(errors="replace")  # reading all cores is slow
-    except OSError:
-        text = ""
-    first = text.partition("\n\n")[0]
-    pairs = (line.partition(":") for line in first.splitlines())
-    fields = {name.strip(): value.strip() for name, _, value in pairs}
+    fields = cpuinfo()
     if "flags" in fields or "Features" in fields:
         return repr([fields.get(name) for name in _LINES])
     from gpualgo._cpu import llvm
 
     return repr(llvm.host_cpu())
+
+
+def cpuinfo() -> dict[str, str]:
+    """Return what /proc/cpuinfo says of the first core; nothing if there is no such file."""
+    try:
+        with open(_CPUINFO, "rb", buffering=0) as file:
+            text = file.read(1 << 14).decode(errors="replace")  # reading all cores is slow
+    except OSError:
+        return {}
+    pairs = (line.partition(":") for line in text.partition("\n\n")[0].splitlines())
+    return {name.strip(): value.strip() for name, _, value in pairs}
 
 
 def read_entry(*parts: str) -> tuple[bytes, ...] | None:
