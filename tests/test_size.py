@@ -20,7 +20,7 @@ LINES = {
     "gpualgo/_arrays": 1_787,
     "gpualgo/_base": 2_299,
     "gpualgo/_cli": 1_145,
-    "gpualgo/_cpu": 2_956,
+    "gpualgo/_cpu": 2_960,
     "gpualgo/_cuda": 2_218,
     "gpualgo/_distributed": 259,
     "gpualgo/_driver": 1_977,
