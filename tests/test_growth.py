@@ -53,7 +53,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     sorts = importlib.import_module("gpualgo._algorithms.radix_sort.cpu_numpy")
     for module in (launch, sorts):
         monkeypatch.setattr(module, "status_function", lambda _: lambda *_: 0)
-    monkeypatch.setattr(kernels, "_method", lambda *_: None)
+    monkeypatch.setattr(launch, "launch_function", lambda *_: None)
     monkeypatch.setattr(sorts, "sort_of", functools.cache(sorts.SortByNumPy))
     monkeypatch.setattr(
         kernels, "_read_or_compile",

@@ -8,7 +8,6 @@ import hashlib
 import marshal
 import os
 import platform
-import struct
 import sys
 import zlib
 from collections.abc import Callable, Hashable, Sequence
@@ -28,7 +27,7 @@ from gpualgo._base.records import Argument, Separate
 from gpualgo._cpu import image as machine
 from gpualgo._cpu import memory
 from gpualgo._cpu.image import keep_alive_forever
-from gpualgo._cpu.memory import OFFSET, address, has_fields
+from gpualgo._cpu.memory import OFFSET, address
 from gpualgo._operators.operator import Operator, count_code, source_location
 
 # --- Entries of the disk cache for CPU code, keyed by the CPU, the settings and the sources.
@@ -87,19 +86,23 @@ def source_files() -> list[str]:
 
 def cpu() -> str:
     """Return the CPU's model and features, from /proc/cpuinfo if possible, else from LLVM."""
-    try:
-        with open(_CPUINFO, "rb", buffering=0) as file:
-            text = file.read(1 << 14).decode(errors="replace")  # reading all cores is slow
-    except OSError:
-        text = ""
-    first = text.partition("\n\n")[0]
-    pairs = (line.partition(":") for line in first.splitlines())
-    fields = {name.strip(): value.strip() for name, _, value in pairs}
+    fields = cpuinfo()
     if "flags" in fields or "Features" in fields:
         return repr([fields.get(name) for name in _LINES])
     from gpualgo._cpu import llvm
 
     return repr(llvm.host_cpu())
+
+
+def cpuinfo() -> dict[str, str]:
+    """Return what /proc/cpuinfo says of the first core; nothing if there is no such file."""
+    try:
+        with open(_CPUINFO, "rb", buffering=0) as file:
+            text = file.read(1 << 14).decode(errors="replace")  # reading all cores is slow
+    except OSError:
+        return {}
+    pairs = (line.partition(":") for line in text.partition("\n\n")[0].splitlines())
+    return {name.strip(): value.strip() for name, _, value in pairs}
 
 
 def read_entry(*parts: str) -> tuple[bytes, ...] | None:
@@ -251,14 +254,6 @@ def get_entry(key: tuple[Hashable, ...], write: KernelSource) -> int:
     return loaded.address
 
 
-# Runs without the GIL. All arguments are words; ctypes converts pointers fastest.
-_PROTOTYPE = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 4)
-
-
-def by_ctypes(address: int) -> Callable[[int, int, int, int], int]:
-    return _PROTOTYPE(address)
-
-
 def check(status: int) -> None:
     if status:
         raise RuntimeError(
@@ -367,13 +362,6 @@ def stable_key(value: Hashable) -> str:
     raise TypeError(f"a kernel's key holds {value!r}, which other processes cannot compare")
 
 
-def scratch(num_bytes: int) -> np.ndarray[Any, Any]:
-    """Return scratch memory for one range of tasks, aligned to a cache line."""
-    memory = np.empty(num_bytes + 64, np.uint8)
-    start = -address(memory) % 64
-    return memory[start : start + num_bytes]
-
-
 def compute_code(
     op: Operator, element: records.Computed, acc: np.dtype[Any], capacity: int
 ) -> machine.Loaded:
@@ -393,7 +381,6 @@ def compute_code(
 
 _METH_FASTCALL = 0x80
 _MOST_WORDS = 512  # of a table that is copied to the stack
-_IS_SUPPORTED = sys.implementation.name == "cpython" and struct.calcsize("P") == 8
 
 Array = np.ndarray[Any, Any]
 
@@ -410,10 +397,7 @@ class _Method(ctypes.Structure):
 def status_function(kernel: Kernel) -> Callable[[int, int, int, int], int]:
     """Return a function that calls a kernel and returns its status. It does not hold it."""
     if kernel.function is None:
-        method = _method("call_kernel")
-        kernel.function = (
-            by_ctypes(kernel.address) if method is None else _function(method, kernel.address)
-        )
+        kernel.function = _function(_method("call_kernel"), kernel.address)
     return kernel.function
 
 
@@ -433,11 +417,10 @@ def launch_function(
 
     Words are ints, or NumPy arrays for their addresses. `slots` are their indices, counted through
     all tables. `inner` are pairs of such an index and the offset of a buffer in scratch memory.
-    None if wrappers are not supported or the tables are too long for a stack.
+    None if the tables are too long for a stack.
     """
     table = np.concatenate([step.table for step in steps])
-    method = _method("launch_kernel", OFFSET, _MOST_WORDS) if has_fields else None
-    if method is None or len(table) > _MOST_WORDS:
+    if len(table) > _MOST_WORDS:
         return None
     head = [len(table), address(table), len(slots), len(inner), len(steps), *slots]
     for pair in inner:
@@ -448,6 +431,7 @@ def launch_function(
         start += len(words)
     block = np.array(head, np.int64)
     self_object = address(block), np.ndarray, block, table, tuple(steps)
+    method = _method("launch_kernel", OFFSET, _MOST_WORDS)
     function: Callable[..., int] = _function(method, self_object)
     return function
 
@@ -461,15 +445,9 @@ def _function(method: int, self_object: Any) -> Any:
 
 
 @cache
-def _method(name: str, *options: int) -> int | None:
-    """Return the address of a wrapper's PyMethodDef, None if wrappers are not supported."""
-    if not _IS_SUPPORTED:
-        return None
-    try:
-        loaded = get_kernel(*named("_cpu.direct_kernels", name, *options))
-    except RuntimeError as error:  # the process lacks a function of the stable ABI
-        log.log(log.INFO, "kernels are called through ctypes, which is slower: %s", error)
-        return None
+def _method(name: str, *options: int) -> int:
+    """Return the address of a wrapper's PyMethodDef."""
+    loaded = get_kernel(*named("_cpu.direct_kernels", name, *options))
     method = _Method(name.encode(), loaded.address, _METH_FASTCALL, None)
     keep_alive_forever((loaded, method))  # functions read it when they are freed, even at exit
     return ctypes.addressof(method)

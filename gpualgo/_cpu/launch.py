@@ -6,16 +6,27 @@ nor allocates memory.
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Sequence
+from functools import cache
 from itertools import accumulate
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
-from gpualgo._base import threads
+from gpualgo._base import log, threads
+from gpualgo._cpu import plan as at
 from gpualgo._cpu import team
-from gpualgo._cpu.kernels import Kernel, Step, check, launch_function, scratch, status_function
+from gpualgo._cpu.kernels import (
+    Kernel,
+    Step,
+    check,
+    get_kernel,
+    launch_function,
+    named,
+    status_function,
+)
 from gpualgo._cpu.memory import FREE, MEMORY_BYTES, Memory, address, return_scratch, take_scratch
 from gpualgo._cpu.plan import Array, Make, Plan, Routine
 
@@ -23,14 +34,18 @@ empty, pop_free, add_free = np.empty, FREE.pop, FREE.append
 UNKNOWN = float("inf")
 
 
-class CostEstimate(team.Losses):
-    """Estimated single-thread time of a launch, which decides how many threads run it."""
+class CostEstimate:
+    """Estimated single-thread time of a launch, which decides how many threads run it.
 
-    __slots__ = ("seconds",)
+    It counts how often several threads were slower than one lately, as other processes use the
+    cores. One thread runs the next 1, 3, 7, ... calls then, at most 63.
+    """
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.seconds = UNKNOWN
+    __slots__ = ("alone", "losses", "seconds")
+
+    def __init__(self, seconds: float = UNKNOWN) -> None:
+        self.seconds = seconds
+        self.alone = self.losses = 0  # calls left for one thread; recent losses
 
     @property
     def is_light(self) -> bool:
@@ -39,13 +54,14 @@ class CostEstimate(team.Losses):
 
     def run(
         self, kernel: Callable[[int, int, int, int], int], entry: int, table: int,
-        scratch: Memory, tasks: int,
+        scratch: Memory, tasks: int, amount: int = 1,
     ) -> None:  # fmt: skip
         """Run light work, by the team's threads as well if there is enough of it.
 
-        `kernel` returns a status; `entry` is the address of its code.
+        `kernel` returns a status; `entry` is the address of its code. `seconds` are those of an
+        `amount` of 1.
         """
-        seconds, members, leader = self.seconds, 0, None
+        seconds, members, leader = self.seconds * amount, 0, None
         if self.alone > 0:
             self.alone -= 1
         elif seconds >= team.LEAST_SECONDS and tasks > 1 and scratch.num_bytes <= MEMORY_BYTES:
@@ -57,14 +73,16 @@ class CostEstimate(team.Losses):
             members = leader.run(entry, table, scratch.address, tasks, seconds, most)
         if members == 0:
             check(kernel(table, scratch.address, 0, tasks))
-            self.seconds = perf_counter() - start
+            self.seconds = (perf_counter() - start) / amount
         else:
             check(int(members < 0))
             elapsed = perf_counter() - start
-            is_loss = elapsed > self.seconds  # or the work has grown: one thread measures it again
-            self.note(is_loss)
-            if not is_loss:
-                self.seconds = min(self.seconds, elapsed * members)
+            if elapsed > seconds:  # or the work has grown: one thread measures it again
+                self.losses = min(self.losses + 1, 6)
+                self.alone = (1 << self.losses) - 1
+            else:
+                self.losses = max(self.losses - 1, 0)
+                self.seconds = min(self.seconds, elapsed * members / amount)
 
     def run_any(
         self, kernel: Callable[[int, int, int, int], int], entry: int, table: int,
@@ -77,11 +95,7 @@ class CostEstimate(team.Losses):
             return_scratch(memory)
             return
 
-        def body(first: int, last: int) -> None:
-            memory = take_scratch(scratch_bytes)
-            check(kernel(table, memory.address, first, last))
-            return_scratch(memory)
-
+        body = _body_of(kernel, table, scratch_bytes)
         start = perf_counter()
         count = threads.run(body, tasks, work)
         self.seconds = (perf_counter() - start) * count
@@ -96,13 +110,19 @@ def run_tasks(
     first_task: int = 0,
 ) -> None:
     """Run a kernel's tasks from `first_task` on by as many threads as `work` is worth."""
-
-    def body(first: int, last: int) -> None:
-        memory = scratch(scratch_bytes)
-        check(run(address(table), address(memory), first_task + first, first_task + last))
-
     run = status_function(kernel)
-    threads.run(body, num_tasks, work)
+    threads.run(_body_of(run, address(table), scratch_bytes, first_task), num_tasks, work)
+
+
+def _body_of(
+    run: Callable[[int, int, int, int], int], table: int, scratch_bytes: int, first_task: int = 0
+) -> Callable[[int, int], None]:
+    def body(first: int, last: int) -> None:
+        memory = take_scratch(scratch_bytes)
+        check(run(table, memory.address, first_task + first, first_task + last))
+        return_scratch(memory)
+
+    return body
 
 
 class Launch:
@@ -150,14 +170,8 @@ class Launch:
         head, values = table.address, table.words
         for slot, word in zip(self.slots, words, strict=True):
             values[slot] = address(word) if isinstance(word, np.ndarray) else word
-        if self.work <= threads.SMALL_BYTES:
-            memory = take_scratch(self.scratch_bytes)
-            if self._run_kernel(head, memory.address, 0, self.tasks):
-                check(1)
-            return_scratch(memory)
-        else:
-            run, entry = self._run_kernel, self.entry
-            self.pace.run_any(run, entry, head, self.scratch_bytes, self.tasks, self.work)
+        run, entry = self._run_kernel, self.entry
+        self.pace.run_any(run, entry, head, self.scratch_bytes, self.tasks, self.work)
         self._tables.append(table)
 
     def plan(self, routine: Routine) -> Plan:
@@ -233,3 +247,36 @@ def plan_in_sequence(
 
 def _round_to_lines(num_bytes: int) -> int:
     return -(-num_bytes // 64) * 64
+
+
+# --- Copies of memory, for transfers to and from a GPU.
+
+LEAST_BYTES = 256 << 10  # the least that is worth several threads
+PIECE_BYTES = 64 << 10
+_copies = CostEstimate(2e-10)  # of a byte
+
+
+@cache
+def _copier() -> Kernel | None:
+    """Return the kernel that copies, None if it can be neither loaded nor compiled."""
+    try:
+        return get_kernel(*named("_cpu.direct_kernels", "copy_pieces"))
+    except RuntimeError as error:
+        log.log(log.INFO, "copies use one thread: %s", error)
+        return None
+
+
+def copy(target: int, source: int, size: int) -> None:
+    """Copy memory that does not overlap."""
+    is_long = size >= LEAST_BYTES and size * _copies.seconds >= team.LEAST_SECONDS
+    kernel = _copier() if is_long and threads.num_threads() > 1 else None
+    if kernel is None:
+        ctypes.memmove(target, source, size)
+        return
+    table, memory = Memory(8 * at.COPY_WORDS), take_scratch(0)
+    words = table.words
+    words[at.TARGET], words[at.SOURCE] = target, source
+    words[at.SIZE_OF_ALL], words[at.PIECE] = size, PIECE_BYTES
+    run, tasks = status_function(kernel), -(-size // PIECE_BYTES)
+    _copies.run(run, kernel.address, table.address, memory, tasks, size)
+    return_scratch(memory)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import sys
 import threading
 import weakref
-from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -141,40 +139,15 @@ def _after_fork() -> None:
 
 Array = np.ndarray[Any, Any]
 
-# An array object begins with the object header, followed by the data pointer. NumPy's ABI fixes
-# this layout for compiled extensions.
+# An array object begins with the object header, whose last word is the class, followed by the data
+# pointer. NumPy's ABI fixes this layout for compiled extensions.
 OFFSET = object.__basicsize__
 _word_at = ctypes.c_ssize_t.from_address
 
 
-def _reported(array: Array) -> int:
-    """Return the address that NumPy reports; takes a microsecond."""
-    return int(array.__array_interface__["data"][0])
-
-
-def _pointer(array: Array) -> int:
-    """Return the data pointer in the array object; five times as fast."""
+def address(array: Array) -> int:
+    """Return the address of an array's first element, five times as fast as NumPy reports it."""
     return _word_at(id(array) + OFFSET).value
-
-
-def _offset_is_right() -> bool:
-    if sys.implementation.name != "cpython":  # an id is an address
-        return False
-    memory = np.zeros(8)
-    return all(_pointer(a) == _reported(a) for a in (memory, memory[3:], memory[::-2], memory[:0]))
-
-
-address: Callable[[Array], int] = _pointer if _offset_is_right() else _reported
-"""Return the address of an array's first element."""
-
-
-def _has_class(a: Any) -> bool:
-    """Return whether the word before the data pointer is the array's class."""
-    return _word_at(id(a) + OFFSET - 8).value == id(type(a))
-
-
-has_fields = address is _pointer and _has_class(np.zeros((3, 17))[:, 1:9])
-"""Whether compiled code reads the class and the address from an array object."""
 
 
 MEMORY_BYTES = 1 << 17  # size of pooled scratch memory

@@ -11,10 +11,8 @@ import atexit
 import contextlib
 import ctypes
 import threading
-from time import perf_counter
-from typing import Any
 
-from gpualgo._base import forks, log, threads
+from gpualgo._base import forks, log
 from gpualgo._cpu import plan as at
 from gpualgo._cpu.kernels import Kernel, get_kernel, named, status_function
 from gpualgo._cpu.memory import MEMORY_BYTES, Memory
@@ -24,24 +22,6 @@ LEAST_SECONDS, MOST_SECONDS = 3e-5, 4e-3
 SPINS = 4000  # polls, of 10 to 45 ns each
 MEMBER_SECONDS = 1e-5  # what a further member costs all others
 _PIECES_PER_MEMBER = 8
-
-
-class Losses:
-    """How often several threads were slower than one lately, as other processes use the cores.
-
-    One thread runs the next 1, 3, 7, ... calls then, at most 63.
-    """
-
-    __slots__ = ("alone", "losses")
-
-    def __init__(self) -> None:
-        self.alone = self.losses = 0  # calls left for one thread; recent losses
-
-    def note(self, is_loss: bool) -> None:
-        """Count a call by several threads."""
-        self.losses = min(self.losses + 1, 6) if is_loss else max(self.losses - 1, 0)
-        if is_loss:
-            self.alone = (1 << self.losses) - 1
 
 
 class _Member:
@@ -174,79 +154,3 @@ def _forget() -> None:
 
 def _kernel(name: str) -> Kernel:
     return get_kernel(*named("_cpu.direct_kernels", name))
-
-
-# --- Copies of memory by the threads of `team`, for transfers to and from a GPU.
-
-LEAST_BYTES = 256 << 10  # the least that is worth several threads
-PIECE_BYTES = 64 << 10
-BYTE_SECONDS = 2e-10  # estimate for one thread; decides how many threads copy
-
-_kernels: list[Any] = []
-_is_copy_refused = False  # the kernel cannot be compiled in this process
-
-
-class _CostEstimate(Losses):
-    """Measured speed of one thread; decides whether several threads run the next copies."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.byte_seconds = 0.0  # 0: not measured yet
-
-    def by_one(self, target: int, source: int, size: int) -> None:
-        """Copy with one thread and measure the time."""
-        self.alone = max(self.alone - 1, 0)
-        start = perf_counter()
-        ctypes.memmove(target, source, size)
-        measured = (perf_counter() - start) / size
-        # The thread may have been preempted: the estimate grows by at most 10 % a copy.
-        previous = self.byte_seconds
-        self.byte_seconds = min(measured, previous * 1.1) if previous else measured
-
-    def learn(self, seconds: float, size: int) -> None:
-        """Update the estimate from a copy by several threads."""
-        self.note(seconds > size * self.byte_seconds)
-
-
-_cost = _CostEstimate()
-
-
-def copy(target: int, source: int, size: int) -> None:
-    """Copy memory that does not overlap."""
-    if size < LEAST_BYTES:
-        ctypes.memmove(target, source, size)
-    elif _cost.alone or not _cost.byte_seconds or not _copied_by_several(target, source, size):
-        _cost.by_one(target, source, size)
-
-
-def _copied_by_several(target: int, source: int, size: int) -> bool:
-    """Copy with the team's threads; return False if there are none or another call uses them."""
-    most = threads.num_threads()
-    if most < 2 or _is_copy_refused or (leader := current()) is None:
-        return False
-    entry = _entry()
-    if not entry:
-        return False
-    table = Memory(8 * at.COPY_WORDS)
-    words = table.words
-    words[at.TARGET], words[at.SOURCE] = target, source
-    words[at.SIZE_OF_ALL], words[at.PIECE] = size, PIECE_BYTES
-    tasks = -(-size // PIECE_BYTES)
-    start = perf_counter()
-    if leader.run(entry, table.address, 0, tasks, size * BYTE_SECONDS, most) <= 0:
-        return False
-    _cost.learn(perf_counter() - start, size)
-    return True
-
-
-def _entry() -> int:
-    """Return the address of the kernel's code, 0 if it can be neither loaded nor compiled."""
-    global _is_copy_refused
-    if not _kernels:
-        try:
-            _kernels.append(_kernel("copy_pieces"))
-        except RuntimeError as error:
-            log.log(log.INFO, "copies use one thread: %s", error)
-            _is_copy_refused = True
-            return 0
-    return int(_kernels[0].address)

@@ -76,9 +76,9 @@ Arrays = Sequence[np.ndarray[Any, Any]]
 
 def _copy(target: int, source: int, size: int) -> None:
     """Copy to or from a page-locked block by several threads."""
-    from gpualgo._cpu import team  # deferred: programs with small arrays never need it
+    from gpualgo._cpu import launch  # deferred: programs with small arrays never need it
 
-    team.copy(target, source, size)
+    launch.copy(target, source, size)
 
 
 pinned.copy = _copy

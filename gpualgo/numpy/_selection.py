@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,6 @@ from gpualgo import lazy
 from gpualgo._algorithms.find import count, find
 from gpualgo._algorithms.select import select
 from gpualgo._algorithms.transform import copy, transform
-from gpualgo._base.memo import Memo
 from gpualgo._lazy import is_lazy
 from gpualgo._lazy.combining import applied, zipped
 from gpualgo.numpy import _call
@@ -30,8 +30,6 @@ from gpualgo.numpy._orders import aligned, indices_along
 
 # --- Which elements are not zero: flags and indices.
 
-_positions: Memo[Any] = Memo(1 << 8)
-
 
 def flags_of(x: Any, where: str) -> Any:
     """Return which elements are true, as an array of bool."""
@@ -40,15 +38,12 @@ def flags_of(x: Any, where: str) -> Any:
     return transform(_call.is_true, x)
 
 
+@lru_cache(256)
 def _positions_of(shape: tuple[int, ...], is_flat: bool) -> Any:
     """Return each element's index as a lazy array: in C order, or one for each axis."""
-    key = (shape, is_flat)
-    positions = _positions.get(key)
-    if positions is None:
-        axes = [None] if is_flat else range(len(shape))
-        along = tuple([indices_along(shape, axis) for axis in axes])
-        positions = _positions.add(key, along[0] if is_flat else zipped(along, "nonzero"))
-    return positions
+    axes = [None] if is_flat else range(len(shape))
+    along = tuple([indices_along(shape, axis) for axis in axes])
+    return along[0] if is_flat else zipped(along, "nonzero")
 
 
 def flat_indices(x: Any, where: str) -> Any:

@@ -144,8 +144,7 @@ def _total(x: Any) -> Any:
 def compiled(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """List the kernels that are compiled, but for what calls them."""
     kernels._method("call_kernel")
-    if kernels.has_fields:
-        kernels._method("launch_kernel", kernels.OFFSET, kernels._MOST_WORDS)
+    kernels._method("launch_kernel", kernels.OFFSET, kernels._MOST_WORDS)
     made: list[Any] = []
     Reduction.problems.clear()
     compile_one = kernels._compile

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from typing import Any
 
 import numpy as np
@@ -11,9 +10,15 @@ from support import Backend, forget_problems
 
 import gpualgo as ga
 from gpualgo._base import threads
-from gpualgo._cpu import team
+from gpualgo._cpu import launch, team
 
-SIZES = (1, 1000, team.LEAST_BYTES - 1, team.LEAST_BYTES, (1 << 20) + 3, 3 << 20)
+SIZES = (1, 1000, launch.LEAST_BYTES - 1, launch.LEAST_BYTES, (1 << 20) + 3, 3 << 20)
+
+
+class _Slow(launch.CostEstimate):
+    """One thread takes long, so that several never lose."""
+
+    seconds = property(lambda self: 1.0, lambda self, value: None)  # type: ignore[assignment]
 
 
 @pytest.fixture
@@ -27,9 +32,7 @@ def jobs(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         return run(self, *args)
 
     monkeypatch.setattr(team.Team, "run", noted)
-    monkeypatch.setattr(team, "_cost", pace := team._CostEstimate())
-    pace.byte_seconds = 1.0  # of one thread, so that several never lose
-    monkeypatch.setattr(pace, "by_one", ctypes.memmove)
+    monkeypatch.setattr(launch, "_copies", _Slow())
     monkeypatch.setattr(threads, "_num_cores", lambda: 3)
     return found
 
@@ -39,7 +42,7 @@ def _check() -> None:
     for size in SIZES:
         for begin in (0, 7):
             target = np.zeros(len(source) + 10, np.uint8)
-            team.copy(target.ctypes.data + begin, source.ctypes.data + 3, size)
+            launch.copy(target.ctypes.data + begin, source.ctypes.data + 3, size)
             np.testing.assert_array_equal(target[begin : begin + size], source[3 : 3 + size])
             assert not target[:begin].any()
             assert not target[begin + size :].any()
@@ -47,7 +50,7 @@ def _check() -> None:
 
 def test_by_several(jobs: list[int]) -> None:
     _check()
-    assert jobs == [-(-size // team.PIECE_BYTES) for size in SIZES[3:] for _ in range(2)]
+    assert jobs == [-(-size // launch.PIECE_BYTES) for size in SIZES[3:] for _ in range(2)]
 
 
 def test_while_others_lead(jobs: list[int]) -> None:
@@ -71,46 +74,25 @@ def test_where_nothing_can_be_compiled(jobs: list[int], monkeypatch: pytest.Monk
     def fails(*_: Any) -> Any:
         raise RuntimeError("no compiler")
 
-    monkeypatch.setattr(team, "get_kernel", fails)
-    monkeypatch.setattr(team, "_kernels", [])
-    monkeypatch.setattr(team, "_is_copy_refused", False)
-    _check()
-    assert team._is_copy_refused
+    monkeypatch.setattr(launch, "get_kernel", fails)
+    launch._copier.cache_clear()
+    try:
+        _check()
+        assert launch._copier() is None
+    finally:
+        launch._copier.cache_clear()
     assert not jobs
 
 
-def test_several_give_way_where_they_are_slower(monkeypatch: pytest.MonkeyPatch) -> None:
-    pace = team._CostEstimate()
-    monkeypatch.setattr(team, "_cost", pace)
-    size = team.LEAST_BYTES
-    source, target = np.ones(size, np.uint8), np.zeros(size, np.uint8)
-    by: list[str] = []
-
-    def several(*given: int) -> bool:
-        by.append("several")
-        ctypes.memmove(*given)
-        pace.learn(seconds, size)
-        return True
-
-    def one(*given: int) -> None:
-        by.append("one")
-        usual(*given)
-        pace.byte_seconds = 1.0
-
-    usual = pace.by_one
-    monkeypatch.setattr(team, "_copied_by_several", several)
-    monkeypatch.setattr(pace, "by_one", one)
-    seconds = 2.0 * size
-    for _ in range(14):
-        team.copy(target.ctypes.data, source.ctypes.data, size)
-    lost = [["several", *["one"] * count] for count in (1, 3, 7)]
-    assert by == ["one", *lost[0], *lost[1], *lost[2]][:14]
-    seconds, pace.alone, pace.losses = 0.5 * size, 0, 1
-    by.clear()
-    for _ in range(3):
-        team.copy(target.ctypes.data, source.ctypes.data, size)
-    assert by == ["several"] * 3
-    assert pace.losses == 0
+def test_the_time_is_that_of_a_byte(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads, "_num_cores", lambda: 3)
+    pace = launch.CostEstimate(1.0)
+    pace.alone = 2
+    monkeypatch.setattr(launch, "_copies", pace)
+    source, target = np.ones(1 << 22, np.uint8), np.zeros(1 << 22, np.uint8)
+    launch.copy(target.ctypes.data, source.ctypes.data, len(source))
+    assert pace.alone == 1
+    assert 1e-12 < pace.seconds < 1e-7
 
 
 def test_host_arrays_are_copied_by_several_threads(
@@ -118,13 +100,13 @@ def test_host_arrays_are_copied_by_several_threads(
 ) -> None:
     from gpualgo._driver import pinned, staging
 
-    usual, sizes = team.copy, list[int]()
+    usual, sizes = launch.copy, list[int]()
 
     def copy(target: int, source: int, size: int) -> None:
         sizes.append(size)
         usual(target, source, size)
 
-    monkeypatch.setattr(team, "copy", copy)
+    monkeypatch.setattr(launch, "copy", copy)
     monkeypatch.setattr(pinned, "TRAY_BYTES", 0)
     monkeypatch.setattr(staging, "DIRECT_BYTES", 1)
     forget_problems()

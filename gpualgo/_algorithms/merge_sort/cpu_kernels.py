@@ -8,7 +8,7 @@ run can end in. Runs of equal length are merged from both ends: two independent 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import types
@@ -23,137 +23,82 @@ _RUN = mk.RUN
 _LANES, _LEAST_STEPS = 4, 16  # parts that one loop merges, and the least steps of it
 
 
-class _DeviceFunctions:
-    """Generates device functions for a key dtype and a value size (0: no values)."""
+class _Functions(NamedTuple):
+    """Device functions for a key dtype and a value size (0: no values), by `_functions`."""
 
-    def __init__(
-        self, fn: Any, key: np.dtype[Any], directions: tuple[bool, ...], value_bytes: int
+    as_key: Any
+    as_value: Any
+    first: Any
+    """first(a, b): whether a comes before b."""
+    move: Any
+    """move(a, i, b, j, out, to, va, vb, vout): writes the lesser of a[i] and b[j] to out[to].
+
+    It returns 1 if that is b[j], else 0, without a branch.
+    """
+    finish: Any
+    """finish(a, i, na, b, j, nb, out, va, vb, vout): merges a[i:na] and b[j:nb]."""
+    insert: Any
+    """insert(keys, values, n): sorts n elements in place by insertion."""
+
+
+def _functions(
+    fn: Any, key: np.dtype[Any], directions: tuple[bool, ...], value_bytes: int
+) -> _Functions:
+    """`fn`: less, of elements in their storage representation; None: the order is by value."""
+    as_key, size = pointer_to(storage(key)), key.itemsize
+    as_value = pointer_to(storage(_value(value_bytes))) if value_bytes else _words
+    if fn is None:
+        first = before(key, directions)
+    else:
+        first = inline(lambda a, b: fn(b, a)) if directions[0] else inline(lambda a, b: fn(a, b))
+
+    @inline
+    def move(a: int, i: int, b: int, j: int, out: int, to: int, va: int, vb: int, vout: int) -> int:
+        x, y = load(as_key(a), i), load(as_key(b), j)
+        takes_b = first(y, x)
+        store(as_key(out), to, y if takes_b else x)
+        if value_bytes:
+            v, w = load(as_value(va), i), load(as_value(vb), j)
+            store(as_value(vout), to, w if takes_b else v)
+        return 1 if takes_b else 0
+
+    @inline
+    def finish(
+        a: int, i: int, na: int, b: int, j: int, nb: int, out: int, va: int, vb: int, vout: int
     ) -> None:
-        """`fn`: less, of elements in their storage representation; None: the order is by value."""
-        self.as_key, self.key_bytes = pointer_to(storage(key)), key.itemsize
-        self.value_bytes = value_bytes
-        self.as_value = pointer_to(storage(_value(value_bytes))) if value_bytes else _words
-        if fn is None:
-            self.first = before(key, directions)
-        else:
-            self.first = (
-                inline(lambda a, b: fn(b, a)) if directions[0] else inline(lambda a, b: fn(a, b))
-            )
+        while True:
+            steps = min(na - i, nb - j)
+            if steps <= 0:
+                break
+            for _ in range(steps):
+                step = move(a, i, b, j, out, i + j, va, vb, vout)
+                i, j = i + 1 - step, j + step
+        rest_a, rest_b = max(0, na - i), max(0, nb - j)
+        copy_bytes(out + (i + j) * size, a + i * size, rest_a * size)
+        copy_bytes(out + (i + j + rest_a) * size, b + j * size, rest_b * size)
+        if value_bytes:
+            to = vout + (i + j) * value_bytes
+            copy_bytes(to, va + i * value_bytes, rest_a * value_bytes)
+            to += rest_a * value_bytes
+            copy_bytes(to, vb + j * value_bytes, rest_b * value_bytes)
 
-    def move(self) -> Any:
-        """Return move(a, i, b, j, out, va, vb, vout): writes the lesser of a[i] and b[j].
-
-        It returns 1 if that is b[j], else 0, without a branch.
-        """
-        as_key, as_value, first = self.as_key, self.as_value, self.first
-        value_bytes = self.value_bytes
-
-        def move(a: int, i: int, b: int, j: int, out: int, va: int, vb: int, vout: int) -> int:
-            x, y = load(as_key(a), i), load(as_key(b), j)
-            takes_b = first(y, x)
-            store(as_key(out), i + j, y if takes_b else x)
+    @inline
+    def insert(keys: int, values: int, n: int) -> None:
+        key = as_key(keys)
+        for i in range(1, n):
+            x, j = load(key, i), i
             if value_bytes:
-                v, w = load(as_value(va), i), load(as_value(vb), j)
-                store(as_value(vout), i + j, w if takes_b else v)
-            return 1 if takes_b else 0
-
-        return inline(move)
-
-    def finish(self) -> Any:
-        """Return finish(a, i, na, b, j, nb, out, va, vb, vout): merges a[i:na] and b[j:nb]."""
-        as_key, as_value, first = self.as_key, self.as_value, self.first
-        size, value_bytes = self.key_bytes, self.value_bytes
-
-        def finish(
-            a: int, i: int, na: int, b: int, j: int, nb: int, out: int, va: int, vb: int, vout: int
-        ) -> None:
-            while True:
-                steps = min(na - i, nb - j)
-                if steps <= 0:
-                    break
-                for _ in range(steps):
-                    x, y = load(as_key(a), i), load(as_key(b), j)
-                    takes_b = first(y, x)
-                    store(as_key(out), i + j, y if takes_b else x)
-                    if value_bytes:
-                        v, w = load(as_value(va), i), load(as_value(vb), j)
-                        store(as_value(vout), i + j, w if takes_b else v)
-                    step = 1 if takes_b else 0
-                    i, j = i + 1 - step, j + step
-            rest_a, rest_b = max(0, na - i), max(0, nb - j)
-            copy_bytes(out + (i + j) * size, a + i * size, rest_a * size)
-            copy_bytes(out + (i + j + rest_a) * size, b + j * size, rest_b * size)
+                v = load(as_value(values), i)
+            while j > 0 and first(x, load(key, j - 1)):
+                store(key, j, load(key, j - 1))
+                if value_bytes:
+                    store(as_value(values), j, load(as_value(values), j - 1))
+                j -= 1
+            store(key, j, x)
             if value_bytes:
-                to = vout + (i + j) * value_bytes
-                copy_bytes(to, va + i * value_bytes, rest_a * value_bytes)
-                to += rest_a * value_bytes
-                copy_bytes(to, vb + j * value_bytes, rest_b * value_bytes)
+                store(as_value(values), j, v)
 
-        return inline(finish)
-
-    def from_both_ends(self) -> Any:
-        """Return meet(a, b, n, out, va, vb, vout): merges two runs of n elements from both ends."""
-        as_key, as_value, first = self.as_key, self.as_value, self.first
-        value_bytes = self.value_bytes
-
-        def meet(a: int, b: int, n: int, out: int, va: int, vb: int, vout: int) -> None:
-            i, j = 0, 0  # the first remaining of each
-            p, q = n - 1, n - 1  # the last remaining
-            for k in range(n):
-                x, y = load(as_key(a), i), load(as_key(b), j)
-                takes_b = first(y, x)
-                store(as_key(out), k, y if takes_b else x)
-                x, y = load(as_key(a), p), load(as_key(b), q)
-                takes_a = first(y, x)
-                store(as_key(out), 2 * n - 1 - k, x if takes_a else y)
-                if value_bytes:
-                    v, w = load(as_value(va), i), load(as_value(vb), j)
-                    store(as_value(vout), k, w if takes_b else v)
-                    v, w = load(as_value(va), p), load(as_value(vb), q)
-                    store(as_value(vout), 2 * n - 1 - k, v if takes_a else w)
-                forth, back = 1 if takes_b else 0, 1 if takes_a else 0
-                i, j = i + 1 - forth, j + forth
-                p, q = p - back, q + back - 1
-
-        return inline(meet)
-
-    def insertion(self) -> Any:
-        """Return insert(keys, values, n): sorts n elements in place by insertion."""
-        as_key, as_value, first = self.as_key, self.as_value, self.first
-        value_bytes = self.value_bytes
-
-        def insert(keys: int, values: int, n: int) -> None:
-            key = as_key(keys)
-            for i in range(1, n):
-                x, j = load(key, i), i
-                if value_bytes:
-                    v = load(as_value(values), i)
-                while j > 0 and first(x, load(key, j - 1)):
-                    store(key, j, load(key, j - 1))
-                    if value_bytes:
-                        store(as_value(values), j, load(as_value(values), j - 1))
-                    j -= 1
-                store(key, j, x)
-                if value_bytes:
-                    store(as_value(values), j, v)
-
-        return inline(insert)
-
-    def splitting(self) -> Any:
-        """Return split(a, na, b, nb, index): how many of a are among the first `index` merged."""
-        as_key, first = self.as_key, self.first
-
-        def split(a: int, na: int, b: int, nb: int, index: int) -> int:
-            low, high = max(0, index - nb), min(index, na)
-            while low < high:
-                middle = (low + high) // 2
-                if first(load(as_key(b), index - middle - 1), load(as_key(a), middle)):
-                    high = middle
-                else:
-                    low = middle + 1
-            return low
-
-        return inline(split)
+    return _Functions(as_key, as_value, first, move, finish, insert)
 
 
 def _value(size: int) -> np.dtype[Any]:
@@ -166,10 +111,25 @@ def sort_kernel(
     fn: Any, key: np.dtype[Any], directions: tuple[bool, ...], value_bytes: int
 ) -> Callable[..., None]:
     """Return the kernel that sorts blocks of rows, each in its output and scratch memory."""
-    functions = _DeviceFunctions(fn, key, directions, value_bytes)
-    as_key, first, size = functions.as_key, functions.first, functions.key_bytes
-    insert, meet, finish = functions.insertion(), functions.from_both_ends(), functions.finish()
-    as_position = pointer_to(types.uintp)
+    as_key, as_value, first, move, finish, insert = _functions(fn, key, directions, value_bytes)
+    size, as_position = key.itemsize, pointer_to(types.uintp)
+
+    @inline
+    def meet(a: int, b: int, n: int, out: int, va: int, vb: int, vout: int) -> None:
+        """Merge two runs of n elements from both ends."""
+        i, j = 0, 0  # the first remaining of each
+        p, q = n - 1, n - 1  # the last remaining
+        for k in range(n):
+            forth = move(a, i, b, j, out, k, va, vb, vout)
+            x, y = load(as_key(a), p), load(as_key(b), q)
+            takes_a = first(y, x)
+            store(as_key(out), 2 * n - 1 - k, x if takes_a else y)
+            if value_bytes:
+                v, w = load(as_value(va), p), load(as_value(vb), q)
+                store(as_value(vout), 2 * n - 1 - k, v if takes_a else w)
+            back = 1 if takes_a else 0
+            i, j = i + 1 - forth, j + forth
+            p, q = p - back, q + back - 1
 
     def kernel(table: int, scratch: int, begin: int, end: int) -> None:
         p = _words(table)
@@ -228,9 +188,20 @@ def merge_kernel(
 
     Four parts of a piece are merged in one loop: each step of a part depends on its previous one.
     """
-    functions = _DeviceFunctions(fn, key, directions, value_bytes)
-    size, words = functions.key_bytes, stack(2 * (_LANES + 1))
-    move, finish, split = functions.move(), functions.finish(), functions.splitting()
+    as_key, _, first, move, finish, _ = _functions(fn, key, directions, value_bytes)
+    size, words = key.itemsize, stack(2 * (_LANES + 1))
+
+    @inline
+    def split(a: int, na: int, b: int, nb: int, index: int) -> int:
+        """Return how many of a are among the first `index` merged."""
+        low, high = max(0, index - nb), min(index, na)
+        while low < high:
+            middle = (low + high) // 2
+            if first(load(as_key(b), index - middle - 1), load(as_key(a), middle)):
+                high = middle
+            else:
+                low = middle + 1
+        return low
 
     def kernel(table: int, scratch: int, begin: int, end: int) -> None:
         p = _words(table)
@@ -274,10 +245,10 @@ def merge_kernel(
                 if steps < _LEAST_STEPS:
                     break
                 for _ in range(steps):
-                    s0 = move(a, i0, b, j0, out, va, vb, vout)
-                    s1 = move(a, i1, b, j1, out, va, vb, vout)
-                    s2 = move(a, i2, b, j2, out, va, vb, vout)
-                    s3 = move(a, i3, b, j3, out, va, vb, vout)
+                    s0 = move(a, i0, b, j0, out, i0 + j0, va, vb, vout)
+                    s1 = move(a, i1, b, j1, out, i1 + j1, va, vb, vout)
+                    s2 = move(a, i2, b, j2, out, i2 + j2, va, vb, vout)
+                    s3 = move(a, i3, b, j3, out, i3 + j3, va, vb, vout)
                     i0, j0, i1, j1 = i0 + 1 - s0, j0 + s0, i1 + 1 - s1, j1 + s1
                     i2, j2, i3, j3 = i2 + 1 - s2, j2 + s2, i3 + 1 - s3, j3 + s3
             store(rests, 0, i0)
@@ -298,7 +269,7 @@ def merge_kernel(
 
 def segments_kernel(key: np.dtype[Any], longest: int) -> Callable[..., None]:
     """Return the kernel that sorts segments of up to `longest` numbers in place, by insertion."""
-    insert, size = _DeviceFunctions(None, key, (False,), 0).insertion(), key.itemsize
+    insert, size = _functions(None, key, (False,), 0).insert, key.itemsize
 
     def kernel(table: int, scratch: int, first_task: int, last_task: int) -> None:
         p = _words(table)

@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from gpualgo._base import threads
-from gpualgo._cpu.kernels import Kernel, get_kernel, named, status_function
+from gpualgo._cpu.kernels import Kernel, cpuinfo, get_kernel, named, status_function
 from gpualgo._cpu.launch import Launch, run_tasks
 from gpualgo._cpu.memory import address
 from gpualgo._cpu.plan import Make, Plan, Routine, compiled, of_numpy
@@ -106,15 +106,11 @@ def _has_vectors() -> tuple[bool, bool]:
 
 def _is_zen4() -> bool:
     """Return whether the processor is of AMD's family 25; with AVX-512 it is Zen 4."""
-    try:
-        with open("/proc/cpuinfo", "rb", buffering=0) as file:
-            text = file.read(1 << 10).decode(errors="replace")
-    except OSError:  # not Linux: use the processor name
+    fields = cpuinfo()
+    if not fields:  # not Linux: use the processor name
         text = platform.processor()
         return "AuthenticAMD" in text and "Family 25" in text
-    pairs = (line.partition(":") for line in text.splitlines())
-    lines = {name.strip(): value.strip() for name, _, value in pairs}
-    return lines.get("vendor_id") == "AuthenticAMD" and lines.get("cpu family") == "25"
+    return fields.get("vendor_id") == "AuthenticAMD" and fields.get("cpu family") == "25"
 
 
 # --- Sorts of keys without values.
@@ -180,7 +176,7 @@ class SortByNumPy:
         flip, mend = self.flip, None
         if self._mend is not None:
             launch = Launch(self._mend, np.array((0, 0, *shape), np.int64), (0, 1), 0, 1, 0)
-            mend = launch.at_once or (lambda _, *rows: launch(rows))
+            mend = launch.at_once
 
         def make(arrays: Sequence[Array], _: int) -> Array:
             keys = arrays[0]
