@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 
 # --- Reductions of whole arrays by NumPy's vectorised loops, with the bits of the kernels.
 #
-# The results of extremes and logical operators, and counts of bools do not depend on the order,
-# except for the sign of a zero and the choice of a NaN. Kernels return the first in memory, so if
-# NumPy's result is a zero or NaN, its first occurrence is searched. See docs/adr/0028.
+# The results of extremes, bitwise and logical operators, and counts of bools do not depend on the
+# order, except for the sign of a zero and the choice of a NaN. Kernels return the first in memory,
+# so if NumPy's result is a zero or NaN, its first occurrence is searched. See docs/adr/0028.
 
 Array: TypeAlias = np.ndarray[Any, Any]
 Fold: TypeAlias = np.ufunc | Callable[..., Any]  # of a ufunc, or `count_nonzero`
@@ -119,8 +119,10 @@ def fold_plan(fold: Fold, x: Array) -> Plan:
     return Plan(run, [of_numpy(fold.__name__, x.size, pieces, x.nbytes)])
 
 
+_EXTREMES = ("minimum", "maximum", "fmin", "fmax")
+_BITWISE = ("bitwise_and", "bitwise_or", "bitwise_xor")
 _UFUNCS = {
-    **dict.fromkeys("iuf", ("minimum", "maximum", "fmin", "fmax")),
+    "i": _EXTREMES + _BITWISE, "u": _EXTREMES + _BITWISE, "f": _EXTREMES,
     "b": ("logical_or", "bitwise_or", "maximum", "logical_and", "bitwise_and", "minimum"),
 }  # fmt: skip
 _DECIDING = {
