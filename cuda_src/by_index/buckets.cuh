@@ -1,10 +1,9 @@
 // Buckets of a reduction by index: the elements whose indices agree in their high bits.
 //
-// Algorithm  A stable sort by these bits alone makes the elements of a bucket neighbours, in their
-//            order. A table (by_index/tables.cuh) then has the results of one bucket. Shares cut
-//            all elements evenly, wherever buckets end: what share s has of bucket b goes to table
-//            s + b. Each step from a share or a bucket to the next one leads to another table, so
-//            that no two meet in one; some tables stay without elements.
+// Algorithm  A stable sort by these bits alone makes a bucket's elements neighbours, in order. A
+//            table (by_index/tables.cuh) has results of one bucket. Shares cut all elements evenly,
+//            wherever buckets end: the elements of share s in bucket b go to table s + b. So no two
+//            of these meet in one table; some tables stay without elements.
 // Bytes      A search for each bucket in the sorted keys.
 #ifndef GPUALGO_BY_INDEX_BUCKETS_CUH
 #define GPUALGO_BY_INDEX_BUCKETS_CUH

@@ -1,22 +1,19 @@
 // Reduction by index: y[k] = init (+) all x[i] whose index is k, in their order.
 //
 // Algorithm  Privatised tables (as of a histogram: Shams and Kennedy, "Efficient histogram
-//            algorithms for NVIDIA CUDA compatible devices", ICSPCS 2007). The input is cut into
-//            shares of neighbours, a warp for each; it has a result for each index in shared
-//            memory, and a mark: the number of the last row of 32 elements in which there was the
-//            index. By exchanging marks lanes of a row learn that there are others with their
-//            index; these join their elements in log2 steps, each with the next one's (list ranking
-//            by pointer jumping: Wyllie, "The complexity of parallel computations", 1979), and the
-//            first of them adds what they come to to the table. A second kernel joins the tables,
-//            in their order, a third what comes of many. More results than a table holds: elements
-//            are first sorted by the high bits of their indices alone (by_index/buckets.cuh).
+//            algorithms for NVIDIA CUDA compatible devices", ICSPCS 2007). A warp reads a share of
+//            neighbours. Its table in shared memory has a result for each index, and a mark: the
+//            last row of 32 elements in which there was the index. By exchanging marks lanes learn
+//            whether others of the row have their index. These join their elements in log2 steps
+//            (list ranking by pointer jumping: Wyllie, "The complexity of parallel computations",
+//            1979); the first adds the result to the table. A second kernel joins tables in order,
+//            a third the results of many. For more results see by_index/buckets.cuh.
 // Bytes      sizeof(T) per element, and of each table twice a result and a mark for each index;
 //            launches: two or three.
 // Storage    A result and a mark for each index of each table, and of each group of them.
 // Operator   Associative. It need not commute, and has no identity to be padded with: it is never
 //            called on anything but elements, starts and its own results.
-// Bits       Shares depend on the lengths alone, and what is joined with what on them and on where
-//            equal indices lie: the same on every run and every GPU.
+// Bits       Fixed by lengths and by where equal indices lie: the same on every run and every GPU.
 // Indices    Those outside of the results are left out.
 #ifndef GPUALGO_BY_INDEX_TABLES_CUH
 #define GPUALGO_BY_INDEX_TABLES_CUH
@@ -84,9 +81,8 @@ struct WarpTable {
     ptx::syncwarp();
   }
 
-  // The lanes with this one's place, those `again` among them not alone. If no head is, they are
-  // neighbours; a lane that is no head then gets all lanes before it, too. Few are mostly found one
-  // after another sooner than by a match, which takes as long as there are places.
+  // The lanes with this one's place; those `again` are not alone. If none of them is a head, they
+  // are neighbours, and a lane that is no head also gets those before it. Few need no match.
   __device__ uint32 group_of(uint32 place, uint32 again, uint32 heads) const {
     const uint32 mine = 1u << lane, later = heads & ~ptx::lanemask_le();
     if ((again & heads) == 0) return ((later & -later) - 1) & (heads & mine ? -mine : all_lanes);

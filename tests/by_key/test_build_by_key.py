@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import operator
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ BOOL, INT8, INT32, INT64, FLOAT32, FLOAT64, COMPLEX = (
     np.dtype(name)
     for name in ("bool", "int8", "int32", "int64", "float32", "float64", "complex128")
 )
+SHIFTED = Operator((lambda number: lambda a, b: a + b + number)(5))
 AFFINE = Operator(lambda p, q: (p[0] * q[0], q[0] * p[1] + q[1]))
 THREE = Operator(lambda p, q: (p[0] + q[0], p[1] + q[1], p[2] + q[2]))
 MIXED = records.record(("0", "1", "2"), [INT8, FLOAT64, INT32])
@@ -55,6 +57,20 @@ def kind_of(
 
 
 WAYS = ("reduce", "inclusive", "exclusive")
+
+
+@pytest.mark.parametrize("way", WAYS[1:])
+@pytest.mark.parametrize(
+    ("key", "acc", "op", "is_dense"),
+    [(INT8, FLOAT32, SHIFTED, False), (INT32, np.dtype("float16"), LATEST, True)],
+    ids=["captured number", "half precision"],
+)
+def test_a_start_for_each_run_by_a_function(
+    way: str, key: Any, acc: Any, op: Operator, is_dense: bool
+) -> None:
+    """It is built: ptxas has few registers for the conditions of a tile's elements."""
+    kind = kind_of(way, key, acc, op, is_dense=is_dense)
+    assert build.cubin(dataclasses.replace(kind, has_init=True).spec, (9, 0))
 
 
 @pytest.mark.slow
