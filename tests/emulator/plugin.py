@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 import support
 
-from emulator import memory, process, streams, toolchain, trial, work
-from emulator.install import install
+from emulator import install, memory, process, streams, toolchain, trial, work
 from emulator.trial import CAPPED
 
 _FIXTURES = ("backend", "cuda")
@@ -26,6 +25,11 @@ def add_options(parser: pytest.Parser) -> None:
         "--blocks-in-any-order",
         action="store_true",
         help="show which kernels rely on blocks that begin in the order of their indices",
+    )
+    group.addoption(
+        "--build-kernels",
+        action="store_true",
+        help="also build each kernel for sm_90, by NVIDIA's compilers",
     )
     group.addoption(
         "--one-of-each",
@@ -56,13 +60,14 @@ class Plugin:
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
-        self._driver = install()
+        self._driver = install.install()
         support.count_gpus = lambda: 1
         support.is_emulated = True
         process.install()
         self._num_elsewhere = self._num_others = 0
         self._workers: list[dict[str, Any]] = []
         self._seed = config.getoption("--emulator-seed")
+        install.builds_kernels = config.getoption("--build-kernels")
         trial.blocks_in_any_order = config.getoption("--blocks-in-any-order")
 
     @pytest.hookimpl(trylast=True)

@@ -20,7 +20,7 @@ def _device(request: pytest.FixtureRequest) -> Iterator[None]:
         current = importlib.import_module("cupy").cuda.Device()
     with current:  # JAX selects another GPU as it starts
         device = jax.devices("gpu")[current.id] if is_on_gpu else jax.devices("cpu")[0]
-        with jax.default_device(device), jax_of_32_bits():
+        with current, jax.default_device(device), jax_of_32_bits():
             yield
 
 
