@@ -88,3 +88,5 @@ def test_tables() -> None:
         assert table.fits
         assert table.warps == 1 or table.warps * table.table_bytes <= tuning.BLOCK_BYTES
     assert not tuning.table_of(4097, np.dtype("float64")).fits
+    assert tuning.table_of(6144, np.dtype("float32")).fits
+    assert not tuning.table_of(6145, np.dtype("float32")).fits

@@ -356,7 +356,7 @@ def reduce_blocks(
             ]
             join = elementwise.combine(op, acc, pairs, pairs[: len(targets)])
             join.queue(stream, (*NO_INIT, op.words, *targets, *block_results, *targets))
-        outs = [np.empty(problem.shape, result.dtype) for result in call.results]
+        outs = [np.empty(problem.shape, leaf) for leaf in leaves[-len(call.results) :]]
         for total, out in zip(totals[-len(outs) :], outs, strict=True):
             staging.download(total, out, device, stream)
         driver.synchronize(stream)
