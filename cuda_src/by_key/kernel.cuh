@@ -7,12 +7,11 @@
 //            is loaded into registers, the heads of its runs are marked, and its runs are folded by
 //            lanes, warps and the block, as pairs of a flag and a value. The tile's own result is
 //            published: the run that it leaves open, and how many begin. Results are put into
-//            shared memory, and only then the block looks back for the tile that it took before,
-//            whose predecessors have had that long to publish, and writes it while the next one is
-//            being loaded: to what precedes a tile's first head, the run that was open before it is
-//            joined. A tile in which a run begins tells all that those behind it need: a look-back
-//            goes no further than to the nearest. Tiles in which none begins are joined in groups
-//            of 32, so that a run of any length is joined in a time that nobody notices.
+//            shared memory. While the tile after the next one is loaded, the block looks back for
+//            the tile and writes it: to what precedes its first head, the run that was open before
+//            it is joined. A look-back goes no further than to the nearest tile in which a run
+//            begins. Tiles in which none does are joined in groups of 32, told as soon as the last
+//            tile is published, so that a run of any length takes hardly more time.
 // Bytes      Of each element its key and its value; of each run a key and an aggregate, or of each
 //            element a result. Launches: one. Temporary storage: 8 bytes per tile and per 32 tiles
 //            for each 32 bits of A, of a reduction 8 more per tile (16 from 2^32 elements on), and
@@ -173,13 +172,21 @@ struct ByKey {
     if (threadIdx.x == 0) shared.next = states.take();
     ptx::syncthreads();
     Tile held;
-    Staged last, ready;  // ready: what precedes it is known
+    Staged last, ready;  // the tiles taken before, ready first
     for (int parity = 0;; parity ^= 1) {
       const int64 tile = shared.next;
       const bool is_tile = tile < params.num_tiles;
       const bool is_full = is_tile && tiles.count_of(tile) == tile_items;
       if (is_tile) tiles.load(held, tile);
-      if (ready.tile >= 0) write(ready, parity);
+      if (last.tile >= 0 && warp == carrying) {
+        carries.tell_group(last.tile, shared.tails[parity ^ 1], last.first < tile_items);
+      }
+      if (ready.tile >= 0) {
+        if (reduces && warp == 0) count_back(ready);
+        if (warp == carrying) carry_back(ready, parity);
+        ptx::syncthreads();
+        write(ready, parity);
+      }
       if (!is_tile && last.tile < 0) break;
       if (is_full) {
         summarise<true>(held, tile);
@@ -192,16 +199,14 @@ struct ByKey {
         A within;
         int begin = 0;
         staged = put_together(tile, within, begin, parity);
-        if (threadIdx.x == 0) shared.next = states.take();
+        uint32 next = 0;
+        if (threadIdx.x == 0) next = states.take();
         if (is_full) {
           stage<true>(held, staged, within, begin, shared.stages[parity]);
         } else {
           stage<false>(held, staged, within, begin, shared.stages[parity]);
         }
-      }
-      if (last.tile >= 0) {
-        if (reduces && warp == 0) count_back(last);
-        if (warp == carrying) carry_back(last, parity ^ 1);
+        if (threadIdx.x == 0) shared.next = next;  // not waited for before
       }
       ptx::syncthreads();
       ready = last;

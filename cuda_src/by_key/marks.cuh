@@ -30,6 +30,7 @@ struct MarkedParams {
   const unsigned char* offsets;  // there
   const uint32* heads;           // marks, whose first word is of the first elements
   const int64* bounds;
+  const uint64* firsts;  // where segments have starts: of each stretch (segments/heads.cuh)
   unsigned char* states;
   int64 num_items, num_tiles, num_words;
   int64 num_segments, offset_step;  // where they have starts

@@ -126,29 +126,16 @@ struct ByKeyResults {
 #pragma unroll
       for (int k = 0; k < items; ++k) {
         if (!is_full && k >= rest) break;
-        const bool is_head = held.heads >> (row * items + k) & 1;
-        const A own = tiles.value_at(held, row, k);
-        if constexpr (way == Way::exclusive) {
-          const bool begins = Tiles::begins_of(held) >> (row * items + k) & 1;
-          assign(results.items[k], value);
-          if (is_head) assign(results.items[k], begins ? start() : own);
-          if (k == items - 1) continue;
-        }
-        if (is_head || (row == 0 && k == 0 && threadIdx.x == 0)) {
-          assign(value, own);
-        } else {
-          const A joined = Op::apply(value, own);
-          assign(value, joined);
-        }
+        const A own = Tiles::value_of(held.packs[row].items[k]);
+        const bool is_first = row == 0 && k == 0 && threadIdx.x == 0;  // of the tile
+        const bool is_preceded = tiles.is_preceded(held, row, k, is_first, value);
+        if constexpr (way == Way::exclusive) assign(results.items[k], is_preceded ? value : own);
+        const A joined = is_preceded ? Op::apply(value, own) : own;
+        assign(value, joined);
         if constexpr (way == Way::inclusive) assign(results.items[k], value);
       }
       if (is_full || rest > 0) put_values(to, tiles.start_of(row), results);
     }
-  }
-  __device__ A start() const {
-    A first;
-    memcpy(&first, params.init.value, sizeof(A));
-    return first;
   }
 
   // --- out of a stage ---
@@ -210,13 +197,12 @@ struct ByKeyResults {
   __device__ void complete(const Staged& staged, unsigned char* stage, const A& carry) const {
     const int open = staged.first < staged.count ? staged.first : staged.count;
     if (staged.tile == 0 || open == 0) return;
-    for (int k = threadIdx.x; k < open; k += threads) {
-      if (way == Way::exclusive && k == 0) {
-        put_value(stage, k, carry);
-      } else {
-        put_value(stage, k, Op::apply(carry, value_at(stage, k)));
-      }
+    int k = threadIdx.x;
+    if (way == Way::exclusive && k == 0) {
+      put_value(stage, 0, carry);
+      k = threads;
     }
+    for (; k < open; k += threads) put_value(stage, k, Op::apply(carry, value_at(stage, k)));
     ptx::syncthreads();
   }
   __device__ void write_results(const Staged& staged, const unsigned char* from) const {

@@ -14,6 +14,7 @@
 #include "parts/tile_io.cuh"
 #include "parts/warp.cuh"
 #include "parts/whole.cuh"
+#include "segments/heads.cuh"
 #include "select/items.cuh"
 
 namespace gpualgo {
@@ -106,13 +107,17 @@ struct ByKeyTiles {
   __device__ static uint32 begins_of(const Tile& held) {
     return is_marked ? held.inside : held.heads;
   }
-  // The value of a lane's element as its run has it.
-  __device__ A value_at(const Tile& held, int row, int k) const {
-    const A value = value_of(held.packs[row].items[k]);
+  // Whether anything precedes a lane's element in its run: `value`, or the initial value, which is
+  // put there. is_first: no element does.
+  __device__ bool is_preceded(const Tile& held, int row, int k, bool is_first, A& value) const {
+    const int bit = row * items + k;
     if constexpr (has_init) {
-      if (begins_of(held) >> (row * items + k) & 1) return with_init<Op>(params.init, value);
+      if (ptx::computed_now(begins_of(held) >> bit & 1)) {
+        memcpy(&value, params.init.value, sizeof(A));
+        return true;
+      }
     }
-    return value;
+    return !is_first && !(held.heads >> bit & 1);
   }
 
   // A key alone: values may be overwritten by then.
@@ -225,7 +230,7 @@ struct ByKeyTiles {
     }
     if (place == tile_items) return;
     const int64 begin = tile * tile_items;
-    const int64 segment = segment_before(offsets, params.num_segments, begin + place);
+    const int64 segment = int64(params.firsts[(begin + place) / stretch_items]);
 #pragma unroll 1
     for (uint32 bits = held.inside; bits != 0; bits &= bits - 1) {
       const int bit = ptx::ffs(bits) - 1, row = bit / items;
@@ -268,7 +273,6 @@ struct ByKeyTiles {
     }
     return key;
   }
-  __device__ static uint32 heads_of(const Tile& held, int row) { return row_of(held.heads, row); }
   // Of bits of the lane's elements, those of a row.
   __device__ static uint32 row_of(uint32 bits, int row) {
     return bits >> (row * items) & uint32((1ull << items) - 1);
@@ -285,10 +289,10 @@ struct ByKeyTiles {
     held.first = tile_items;
 #pragma unroll
     for (int row = rows - 1; row >= 0; --row) {
-      const uint32 heads = ptx::ballot_sync(all_lanes, heads_of(held, row) != 0);
+      const uint32 heads = ptx::ballot_sync(all_lanes, row_of(held.heads, row) != 0);
       if (heads == 0) continue;
       const int lane_of_first = ptx::ffs(heads) - 1;
-      const uint32 bits = shuffle(heads_of(held, row), lane_of_first);
+      const uint32 bits = shuffle(row_of(held.heads, row), lane_of_first);
       held.first = start_of(row) + (lane_of_first - lane) * items + ptx::ffs(bits) - 1;
     }
 #pragma unroll
@@ -296,9 +300,8 @@ struct ByKeyTiles {
       const int rest = count - (warp * warp_items + row * row_items);
       int active = warp_threads;
       if (!is_full && rest < row_items) active = rest <= 0 ? 0 : (rest + items - 1) / items;
-      const uint32 bits = heads_of(held, row);
-      const uint32 heads = ptx::ballot_sync(all_lanes, bits != 0);
-      const A tail = fold_lane<is_full>(held, row, bits, rest_of(row, count));
+      const uint32 heads = ptx::ballot_sync(all_lanes, row_of(held.heads, row) != 0);
+      const A tail = fold_lane<is_full>(held, row, rest_of(row, count));
       const A inclusive = scan_runs<Op>(tail, heads, active);
       assign(held.before[row], shuffle_up(inclusive, 1));
       const bool is_open = (heads & lanes_before()) == 0;
@@ -316,19 +319,14 @@ struct ByKeyTiles {
   }
   // The fold of a lane's elements of a row, from where its last run begins.
   template <bool is_full>
-  __device__ A fold_lane(const Tile& held, int row, uint32 bits, int rest) const {
+  __device__ A fold_lane(const Tile& held, int row, int rest) const {
     A tail{};
 #pragma unroll
     for (int k = 0; k < items; ++k) {
       if (!is_full && k >= rest) break;
-      const bool is_head = bits >> k & 1;
-      const A value = value_at(held, row, k);
-      if (k == 0 || is_head) {
-        assign(tail, value);
-      } else {
-        const A joined = Op::apply(tail, value);
-        assign(tail, joined);
-      }
+      const A value = value_of(held.packs[row].items[k]);
+      const A joined = is_preceded(held, row, k, k == 0, tail) ? Op::apply(tail, value) : value;
+      assign(tail, joined);
     }
     return tail;
   }

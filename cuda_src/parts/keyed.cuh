@@ -68,22 +68,24 @@ struct CarryStates {
   __device__ void publish(int64 index, const A& value, Status status) const {
     store_tagged(words, index, value, states.tag(status));
   }
-  // Waits for states [begin, begin + count), one for each lane of the warp that calls it, from the
-  // nearest prefix on. Returns the lanes up to that prefix, as bits; 0 if there is none, and none
-  // is needed.
-  __device__ uint32 wait(int64 begin, int count, bool needs_prefix, A& value) const {
+  // Loads states [begin, begin + count), one in each lane.
+  __device__ Tagged<A> load(int64 begin, int count) const {
+    const int lane = threadIdx.x % warp_threads;
+    return lane < count ? load_tagged<A>(words, begin + lane) : Tagged<A>{};
+  }
+  // Waits for these states, loaded once, from the nearest prefix on. All lanes of a warp call it.
+  // Returns the lanes up to that prefix, as bits; 0 if there is none, and none is needed.
+  __device__ uint32 wait(Tagged<A> loaded, int64 begin, int count, bool needs_prefix,
+                         A& value) const {
     const int lane = threadIdx.x % warp_threads;
     Status status = nothing;
-    uint32 known;
-    do {
-      if (lane < count && status != prefix) {
-        status = states.read(load_tagged<A>(words, begin + lane), value);
-      }
+    for (;; loaded = load(begin, count)) {
+      if (lane < count && status != prefix) status = states.read(loaded, value);
       const uint32 prefixes = ptx::ballot_sync(all_lanes, status == prefix);
-      known = prefixes == 0 ? 0 : all_lanes >> ptx::clz(prefixes);
-    } while ((needs_prefix && known == 0) ||
-             ptx::any_sync(all_lanes, lane < count && status == nothing && !(known >> lane & 1)));
-    return known;
+      const uint32 known = prefixes == 0 ? 0 : all_lanes >> ptx::clz(prefixes);
+      const bool is_missing = lane < count && status == nothing && !(known >> lane & 1);
+      if (!ptx::any_sync(all_lanes, is_missing || (needs_prefix && known == 0))) return known;
+    }
   }
 };
 
@@ -106,35 +108,43 @@ struct Carries {
     if (begins && ends_group(tile)) groups.publish(tile / warp_threads, tail, prefix);
   }
 
-  // The run that is open before a published tile that is not the first, for all lanes of the one
-  // warp that calls it.
-  __device__ A before(int64 tile, const A& tail, bool begins) const {
-    const int64 group = tile / warp_threads;
-    const int count = int(tile % warp_threads);
-    A value{};
-    const uint32 known = tiles.wait(tile - count, count, false, value);
-    const A open = shuffle(scan_runs<Op>(value, known, count), count > 0 ? count - 1 : 0);
-    const bool tells = threadIdx.x % warp_threads == 0 && !begins && ends_group(tile);
-    A whole{};  // what the group leaves open
-    if (tells) {
-      assign(whole, Op::apply(open, tail));
-      groups.publish(group, whole, known != 0 ? prefix : aggregate);
-    }
-    if (known != 0) return open;
-    const A carry = before_group(group);
-    if (tells) groups.publish(group, Op::apply(carry, whole), prefix);
-    return count == 0 ? carry : Op::apply(carry, open);
+  // Tells what a group of tiles leaves open, once its last tile is published. All lanes of the one
+  // warp that looks back call it, for each tile.
+  __device__ void tell_group(int64 tile, const A& tail, bool begins) const {
+    if (begins || !ends_group(tile)) return;  // else publish has told it
+    uint32 known;
+    const A open = within_group(tile, known);
+    if (threadIdx.x % warp_threads != 0) return;
+    groups.publish(tile / warp_threads, Op::apply(open, tail), known != 0 ? prefix : aggregate);
   }
 
- private:
-  __device__ A before_group(int64 group) const {
+  // The run that is open before a tile, not the first one, for all lanes of that warp.
+  __device__ A before(int64 tile, const A& tail, bool begins) const {
+    const int64 group = tile / warp_threads;
     const int count = group < warp_threads ? int(group) : warp_threads;
+    const Tagged<A> loaded = groups.load(group - count, count);  // while tiles are waited for
+    uint32 known;
+    const A open = within_group(tile, known);
+    if (known != 0) return open;
     A carry{}, value{};
-    int next = ptx::popc(groups.wait(group - count, count, true, value));
+    int next = ptx::popc(groups.wait(loaded, group - count, count, true, value));
     assign(carry, shuffle(value, next - 1));
 #pragma unroll 1
     for (; next < count; ++next) assign(carry, Op::apply(carry, shuffle(value, next)));
-    return carry;
+    if (threadIdx.x % warp_threads == 0 && !begins && ends_group(tile)) {
+      groups.publish(group, Op::apply(carry, Op::apply(open, tail)), prefix);
+    }
+    return tile % warp_threads == 0 ? carry : Op::apply(carry, open);
+  }
+
+ private:
+  // The run that is open before a tile by its group alone; `known`: 0 if none begins there.
+  __device__ A within_group(int64 tile, uint32& known) const {
+    const int count = int(tile % warp_threads);
+    const int64 begin = tile - count;
+    A value{};
+    known = tiles.wait(tiles.load(begin, count), begin, count, false, value);
+    return shuffle(scan_runs<Op>(value, known, count), count > 0 ? count - 1 : 0);
   }
 };
 

@@ -37,29 +37,12 @@ struct Offsets {
   }
 };
 
-// The last of the segments that begin at `place` or before it, by the lanes of a warp together: a
-// tenth of the steps of a binary search. Offsets that fall give some segment.
-template <class Index>
-__device__ inline int64 segment_before(const Offsets<Index>& offsets, int64 count, int64 place) {
-  const int lane = threadIdx.x % warp_threads;
-  int64 low = 0, end = count;
-#pragma unroll 1
-  while (end - low > 1) {
-    const int64 step = (end - low + warp_threads - 1) / warp_threads, i = low + lane * step;
-    const bool is_before = lane == 0 || (i < end && offsets.at(i) <= place);
-    const uint32 behind = ~ptx::ballot_sync(all_lanes, is_before);
-    const int number = behind == 0 ? warp_threads : ptx::ffs(behind) - 1;
-    low += (number - 1) * step;
-    if (low + step < end) end = low + step;
-  }
-  return low;
-}
-
-// The same from a segment on that begins no later, by one thread: mostly the next begins behind.
+// The last of the segments that begin at `place` or before it, by one thread, from one on that
+// begins no later: mostly the next begins behind. Offsets that fall give some segment.
 template <class Index>
 __device__ inline int64 segment_from(int64 low, const Offsets<Index>& offsets, int64 count,
                                      int64 place) {
-  if (low >= count) low = count - 1;
+  if (uint64(low) >= uint64(count)) low = count - 1;
   int64 step = 1;
 #pragma unroll 1
   while (step < count - low && offsets.at(low + step) <= place) {

@@ -181,13 +181,10 @@ class _Builder(KeysAndValues):
             tuple(scratch[: self.num_keys]),
             tuple(scratch[self.num_keys :]) or (NONE,) * len(home.values),
         )
-        heads = segments.slots_of_marks(marks)
-        self.steps += [
-            Clear(marks, lengths[0]),
-            segments.launch_marks(
-                self.offsets, self._slots.sources[self.num_keys], num_items, heads
-            ),
-        ]
+        heads, offsets = segments.slots_of_marks(marks), self._slots.sources[self.num_keys]
+        marked = {**heads, "firsts": NONE}
+        mark_launch = segments.launch_marks(self.offsets, offsets, num_items, marked)
+        self.steps += [Clear(marks, lengths[0]), mark_launch]
         if num_rounds:
             self._add_spans(tile, num_parts, {**heads, "edges": edges, "spans": spans})
         slots = {

@@ -56,6 +56,7 @@ WARP_ITEMS = 1024  # elements of a warp's segments of mean length
 LEAST_LONG, LONG_PER_WARP = 512, 1 << 14  # longer segments are cut into chunks
 CHUNK_BITS, MOST_CHUNKS = 12, 1 << 15  # log2 of a chunk's least elements; chunks per segment
 CHUNK_BYTES = 32  # bytes of an entry in the list of chunks
+STRETCH_ITEMS = 128  # stretch_items of segments/heads.cuh
 MARK_BYTES = 32  # bytes of a thread's registers that a scan needs for marks
 
 
@@ -72,12 +73,12 @@ class Policy:
     def shared_bytes(self) -> int:
         """Size of Shared; the kernel checks it."""
         size = (self.stage_items * WARP + self.stage_items) * self.itemsize
-        return _round_up(BLOCK_THREADS // WARP * size, VECTOR_BYTES)
+        return -(-BLOCK_THREADS // WARP * size // VECTOR_BYTES) * VECTOR_BYTES
 
     @property
     def joining_bytes(self) -> int:
         """Upper bound on the size of Joining."""
-        return _round_up(JOIN_SHARED * (self.itemsize + 8), VECTOR_BYTES) + 4 * VECTOR_BYTES
+        return (-(-JOIN_SHARED * (self.itemsize + 8) // VECTOR_BYTES) + 4) * VECTOR_BYTES
 
     @property
     def cpp(self) -> Cpp:
@@ -144,10 +145,6 @@ def starts_spec(op: Operator, acc: Dtype, index: Dtype) -> Spec:
     """Return the kernel that combines initial values with the segments' results."""
     types = BLOCK_THREADS, fold_of(op, acc), acc, index
     return kernel_spec("segments/starts.cuh", "segment_starts_kernel", *types)
-
-
-def _round_up(number: int, step: int) -> int:
-    return -(-number // step) * step
 
 
 def _pow2(number: int, limit: int) -> int:
@@ -230,11 +227,13 @@ def _(problem: SegmentedScan, views: Sequence[View], op: Operator, targets: Sequ
     dims = merge([(num_items, tuple(view.strides[0] for view in inputs))])
     access, fields = reading.access_of(source, dims, [view.ptr for view in inputs], kind.items)
     states, num_words = lookback_states(tiles.carry_bytes(num_tiles, acc))
-    marks = kept_piece(marks_bytes(num_items))
+    firsts_at = aligned(marks_bytes(num_items))
+    marks = kept_piece(firsts_at + 8 * -(-num_items // STRETCH_ITEMS) * bool(init_views))
     has_init, index = problem.is_start and not init_views, offsets.dtype if init_views else None
     spec = scan_spec(op, source, acc, access, kind, problem.is_exclusive, has_init, index)
     at, num_sms = arg_map(len(views), len(targets)), gpu.get(device).num_sms
-    mark_slots = slots_of_marks(at.piece(1))
+    firsts = (at.piece(1), firsts_at) if init_views else NONE
+    mark_slots = {**slots_of_marks(at.piece(1)), "firsts": firsts}
     slots = {
         **_slots(own, at), **mark_slots, "init": START, "states": at.piece(0),
         "starts": at.sources[len(own) :] or [NONE] * len(targets),
@@ -262,12 +261,12 @@ def slots_of_marks(marks: int) -> dict[str, Any]:
     return {"heads": (marks, _BOUNDS_BYTES), "bounds": marks}
 
 
-def launch_marks(offsets: View, place: int, num_items: int, heads: dict[str, Any]) -> Launch:
+def launch_marks(offsets: View, place: int, num_items: int, marks: dict[str, Any]) -> Launch:
     """Return the launch that marks segment starts; `place` is the slot of the offsets."""
     device, threads, (num_offsets,) = offsets.device, BLOCK_THREADS, offsets.shape
     grid = min(-(-num_offsets // threads), gpu.get(device).num_sms * 2048 // threads)
     return launch(
-        heads_spec(offsets.dtype), device, grid, threads, {"offsets": place, **heads},
+        heads_spec(offsets.dtype), device, grid, threads, {"offsets": place, **marks},
         num_items=num_items, num_offsets=num_offsets, offset_step=offsets.strides[0],
     )  # fmt: skip
 
