@@ -30,6 +30,7 @@ MEASURE = "--measure"  # marks such a process
 TIMES = 3  # a row is measured until it is not slower, so often at most
 BOTH = [  # statements, which name their rows
     "ga.reduce(x)", "ga.reduce(x, 0.0, lambda a, b: a + b)",
+    "ga.reduce(x, None, largest)", "ga.reduce(halves)",
     "ga.reduce(ga.lazy.transform(operator.mul, x, y))", "ga.inclusive_scan(x)",
     "ga.transform(lambda a: a * 2, x)", "ga.radix_sort(keys)", "ga.radix_sort(keys, values)",
     "ga.histogram(x, 50, (0.0, 1.0))", "ga.argmin(x)", "ga.minmax(x)",
@@ -113,6 +114,8 @@ def measure(kind: str, n: int, rounds: int, statements: list[str]) -> None:
     names = cpu_names(n) if kind == "cpu" else gpu_names(n)
     names |= {"ga": ga, "gnp": gnp, "operator": operator, "add": add}
     names["reduced"] = ga.prepare(ga.reduce, names["x"], 0.0, add)
+    names["largest"] = ga.Operator(lambda a, b: a if a > b else b)
+    names["halves"] = ga.lazy.transform(lambda a: a * MARGIN, names["x"])
     found = {}
     for statement in statements:
         timer = timeit.Timer(statement, globals=names)

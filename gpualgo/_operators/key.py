@@ -36,6 +36,7 @@ from gpualgo._operators.tokens import (
     ANY,
     CELLS,
     CONTENTS,
+    COPIED,
     DEFAULTS,
     MISSING,
     Guard,
@@ -46,8 +47,8 @@ from gpualgo._operators.tokens import (
     content_of_code,
     contents_of,
     intern,
+    is_lasting,
     is_library,
-    is_of_module,
     number_token,
     object_token,
     parameters_of,
@@ -103,7 +104,7 @@ class Snapshot:
             self._expect_function(copied, is_own_cell)
             return ("again", copied.number), copied.copy
         code, defaults, kwdefaults = fn.__code__, fn.__defaults__, fn.__kwdefaults__
-        names: dict[str, Any] = {"__name__": fn.__module__}
+        names: dict[str, Any] = {"__name__": fn.__module__, COPIED: True}
         cells = tuple(types.CellType() for _ in fn.__closure__ or ())
         copy = types.FunctionType(code, names, fn.__name__, None, cells or None)
         facts, num_arrays = facts_of(code), len(self.arrays)
@@ -116,7 +117,7 @@ class Snapshot:
             self.guard.code = code
             self.guard.globals = fn.__globals__ if facts.reads.globals else None
         if facts.reads.globals or (self._depth and not is_closed):
-            self.guard.is_stable &= is_of_module(fn.__globals__)  # the guard keeps it alive
+            self.guard.is_stable &= is_lasting(fn.__globals__)  # the guard keeps it alive
         self._depth += 1
         token = (
             "function",

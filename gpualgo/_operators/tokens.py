@@ -196,8 +196,13 @@ def value_at(source: Any, name: str) -> Any:
     return source.get(name, MISSING) if type(source) is dict else attribute_of(source, name)
 
 
-def is_of_module(namespace: dict[str, Any]) -> bool:
-    """Return whether a namespace is a loaded module's, and not one that ends with an `exec`."""
+COPIED = "__copied__"  # marks the namespace of a copied function, which has only what that reads
+
+
+def is_lasting(namespace: dict[str, Any]) -> bool:
+    """Return whether a namespace is a loaded module's or a copy's, not one that an `exec` fills."""
+    if COPIED in namespace:
+        return True
     module = sys.modules.get(str(namespace.get("__name__")))
     return getattr(module, "__dict__", None) is namespace
 

@@ -19,7 +19,7 @@ from gpualgo._base import recording
 from gpualgo._base.errors import CapturesChanged, CompileError
 from gpualgo._driver.default_device import DEVICE_KEY, chosen
 from gpualgo._operators.key import codes
-from gpualgo._operators.operator import retried
+from gpualgo._operators.operator import Operator, operator_key, retried
 from gpualgo._pipeline import checks
 from gpualgo._pipeline.inputs import Views, outputs
 from gpualgo._pipeline.problem import CHECKED_KEY, ENVIRON, PLAIN, Problem, Request, auto_module
@@ -156,10 +156,11 @@ if HAS_RANGES:
 # of `problem_of`, which is made of checked arguments. Addresses, values and `out=` are looked at by
 # each call.
 #
-# Operators are built-ins and functions without captured arrays. Calls with others go to
-# `problem_of`.
+# Operators are built-ins, and functions and `Operator`s without captured arrays. Calls with others
+# go to `problem_of`.
 
 _IMMUTABLE = BuiltinFunctionType, np.ufunc, type(None)  # they mean the same in each call
+_SCALARS = np.number, np.bool_  # initial values whose type is their dtype
 ndarray = np.ndarray
 blocks, environ, code_info = chosen.get, ENVIRON.get, codes.look
 _os_environ = os.environ
@@ -189,6 +190,11 @@ def run_remembered(
             if guard is None or not guard.is_plain(op):
                 return None
             op_key = guard.key
+    elif type(op) is Operator:
+        try:
+            op_key = operator_key(op)
+        except (CapturesChanged, TypeError, ValueError, CompileError):  # `problem_of` names it
+            return None
     if len(arrays) > 1:
         for each in arrays[1:]:
             if type(each) is not ndarray:
@@ -221,19 +227,19 @@ def remember(
 
     `store` adds it to what `look` reads, by default the problems of the class.
     """
-    is_function = type(op) is FunctionType
-    if not is_function and type(op) not in _IMMUTABLE:
+    has_key = type(op) in (FunctionType, Operator)
+    if not has_key and type(op) not in _IMMUTABLE:
         return
-    if type(init) not in PLAIN or problem.form is not None or problem.is_checked or HAS_RANGES:
+    if not (type(init) in PLAIN or isinstance(init, _SCALARS)) or len(views) != len(arrays):
         return
-    if len(views) != len(arrays):
+    if problem.form is not None or problem.is_checked or HAS_RANGES:
         return
     for view, x in zip(views, arrays, strict=True):
         if view.owner is not x or view.shape != x.shape:
             return
 
     def add(key: Any) -> None:
-        if not is_function or problem.composes_operator or key[0] is problem.op_key:
+        if not has_key or problem.composes_operator or key[0] == problem.op_key:
             (store or type(problem).problems.add)(key, problem)
 
     run_remembered(add, op, init, None, options, arrays)
