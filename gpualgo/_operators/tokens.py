@@ -80,6 +80,27 @@ def _is_plain_function_of(fn: Any, code: Any) -> bool:
     )  # fmt: skip
 
 
+def _is_alike(fn: Any, known: Any, depth: int = 8) -> bool:
+    """Return whether a function has the code of a known one and reads the same objects."""
+    if fn is known:
+        return True
+    if type(fn) is not types.FunctionType or type(known) is not types.FunctionType or not depth:
+        return False
+    if fn.__code__ is not known.__code__ or fn.__defaults__ is not known.__defaults__:
+        return False
+    if fn.__kwdefaults__ is not None or known.__kwdefaults__ is not None:
+        return False
+    names, known_names = fn.__globals__, known.__globals__
+    if names is not known_names:
+        if COPIED not in names or names.keys() != known_names.keys():
+            return False
+        if not all(_is_alike(names[name], known_names[name], depth - 1) for name in names):
+            return False
+    closures = zip(fn.__closure__ or (), known.__closure__ or (), strict=True)
+    pairs = [(contents_of(cell), contents_of(other)) for cell, other in closures]
+    return all(_is_alike(value, other, depth - 1) for value, other in pairs)
+
+
 def _defaults_match(defaults: tuple[Any, ...] | None, known: tuple[Any, ...] | None) -> bool:
     if defaults is None or known is None or len(defaults) != len(known) or ANY not in known:
         return False
@@ -177,7 +198,7 @@ class Guard:
             closure = fn.__closure__ or ()
             for index, value in self._fixed_cells:
                 current = contents_of(closure[index])
-                if current is not value and not _is_plain_function_of(current, value):
+                if not (_is_alike(current, value) or _is_plain_function_of(current, value)):
                     return False
         for namespace, name, value in self.values:
             if namespace.get(name, MISSING) is not value:

@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -223,7 +223,14 @@ def test_a_key_holds_no_array_and_no_function_of_the_user() -> None:
 def test_warm_calls_read_operators_by_their_guards(monkeypatch: pytest.MonkeyPatch) -> None:
     """Variables are compared; the code is read once, also of functions that gpualgo composes."""
     x, factor = np.arange(9.0), 2.0
+    kept = ga.lazy.transform(lambda a: np.sqrt(a) * limit, x)
     calls: list[Callable[[], Any]] = [
+        lambda: ga.reduce(kept),
+        lambda: ga.reduce(kept, None, lambda a, b: a + b * limit),
+        lambda: ga.reduce(ga.lazy.transform(lambda a: a * limit, x)),
+        lambda: ga.reduce(ga.lazy.transform(lambda a: a * factor, x)),
+        lambda: ga.count(x, lambda a: a > limit),
+        lambda: ga.find(x, lambda a: helper(a, factor) > limit),
         lambda: ga.transform(lambda a: a * factor, x),
         lambda: ga.count(x, lambda a: a > 3),
         lambda: ga.find(x, lambda a: a > 3),
@@ -240,8 +247,48 @@ def test_warm_calls_read_operators_by_their_guards(monkeypatch: pytest.MonkeyPat
                 call()
 
 
+limit: Any = 3.0
+
+
 def helper(a: Any, b: Any) -> Any:
     return a + b
+
+
+def test_functions_inside_read_other_objects_in_later_calls(backend: Backend) -> None:
+    """Functions of one code in the cells of others, whose variables and defaults change."""
+    x = np.arange(1.0, 8.0)
+    scaled = lambda k: lambda a: a * k  # noqa: E731
+    inside = lambda f, k=1.0: lambda a: f(a) + k  # noqa: E731
+    more, less = (lambda k: lambda a: a + k), (lambda k: lambda a: a - k)
+    space: dict[str, Any] = {"__name__": "a space of its own", "k": 0.0}
+    reads_k, has_default = (
+        compile(text, "operators", "eval")
+        for text in ("lambda a: a - k + 1.5", "lambda a, plus=2.0: a - 0.5 + plus")
+    )
+
+    def sums(op: Callable[..., Any]) -> list[float]:
+        marks = backend.to_device(x)
+        lazily = ga.lazy.transform(lambda a: op(a), marks)
+        return [float(ga.reduce(lazily)), float(ga.count(marks, lambda a: op(a) > 6.0))]
+
+    def read(k: Any) -> Callable[..., Any]:
+        space["k"] = k
+        return cast(Callable[..., Any], eval(reads_k, space))
+
+    def default(k: Any) -> Callable[..., Any]:
+        op = eval(has_default, space)
+        op.__defaults__ = (k,)
+        return cast(Callable[..., Any], op)
+
+    makers: list[Callable[[Any], Callable[..., Any]]] = [
+        read, default, scaled, lambda k: inside(scaled(k), 2.0), lambda k: inside(scaled(2.0), k),
+        lambda k: inside(read(k)), lambda k: more(2.0) if k < 2.5 else less(2.0),
+    ]  # fmt: skip
+    for make in makers:
+        for k in (2.0, 2.0, 3.0, 2.0):
+            op = make(k)
+            values = np.array([op(a) for a in x])
+            assert sums(op) == [values.sum(), (values > 6).sum()]
 
 
 def shared(a: Any) -> Any:
