@@ -145,6 +145,9 @@ def transform(op: Any, *arrays: Any, dtype: Any = None, out: Any = None, stream:
     else:
         if not (are_known or NUMBERS.isdisjoint(map(type, arrays))):
             op, arrays = bind(op, arrays, _WHERE)
+            result = run_remembered(_LOOK, op, None, out, out_dtype, arrays) if is_usual else None
+            if result is not None:
+                return result
         try:
             views, forms = inputs.several(arrays, _ARGUMENT)
         except inputs.NumberOnGPU:
