@@ -81,6 +81,8 @@ class Work(NamedTuple):
     size: int
     is_start: bool
     shift: int | None = None  # elements are sorted by the bits of the index from this one on
+    window: Any = NONE  # slot of the KeyWindow that the indices relate to (by_index/buckets.cuh)
+    present: Any = NONE  # slot of a byte for each result: whether it has elements
 
 
 @planners.for_cuda.register(ByIndex)
@@ -126,7 +128,8 @@ def plan_of(
     slots = {
         "init": START, "input": at.sources[:num_own], "output": at.targets,
         "starts": at.sources[num_own : num_own + len(inits)] or [NONE] * len(targets),
-        "buckets": {"starts": NONE if shift is None else at.sources[-1]},
+        "buckets": {"starts": NONE if shift is None else at.sources[-1], "window": work.window},
+        "present": work.present,
         **{name: (at.piece(0), start) for name, start in zip(names, starts, strict=True)},
     }  # fmt: skip
     buckets = {

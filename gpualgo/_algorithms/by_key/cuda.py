@@ -11,7 +11,7 @@ import numpy as np
 
 from gpualgo._algorithms.by_key.problem import REDUCE, ByKey
 from gpualgo._algorithms.radix_sort import cuda as radix_sort
-from gpualgo._algorithms.radix_sort.cuda_passes import position_bytes
+from gpualgo._algorithms.radix_sort.cuda_passes import Window, position_bytes
 from gpualgo._algorithms.radix_sort.problem import sort_problem
 from gpualgo._algorithms.select.cuda import access_of
 from gpualgo._algorithms.transform import cuda as elementwise
@@ -104,11 +104,11 @@ class Parts:
 
     def sort(
         self, arrays: Sequence[Placed], num_keys: int = 1, bits: int | None = None,
-        into: Sequence[Placed] = (), first_bit: int = 0,
+        into: Sequence[Placed] = (), first_bit: int = 0, window: Window = (NONE, 0),
     ) -> list[Placed]:  # fmt: skip
         """Sort arrays by the first ones, or by its bits up to `bits`; return the sorted arrays.
 
-        The last ones are sorted to the arrays `into`.
+        The last ones are sorted to the arrays `into`. `window`: as for the radix sort.
         """
         views = [x.view for x in arrays]
         new = [self.array(x.dtype, math.prod(x.shape)) for x in views[: len(views) - len(into)]]
@@ -116,7 +116,7 @@ class Parts:
         hosts = [view._replace(device=CPU, library=NumPy) for view in views]
         problem = sort_problem(hosts, num_keys, self._where, self.device, bits, first_bit=first_bit)
         self.add(
-            lambda views, outs, at: radix_sort.plan_of(problem, views, None, outs, at),
+            lambda views, outs, at: radix_sort.plan_of(problem, views, None, outs, at, window),
             arrays, results,
         )  # fmt: skip
         return results
@@ -244,6 +244,7 @@ def _(problem: ByKey, views: Sequence[View], op: Any, targets: Sequence[View]) -
 def plan_of(
     mode: str, key: Dtype, source: records.Source, acc: Dtype, views: Sequence[View], op: Operator,
     targets: Sequence[View], at: ArgMap, *, has_init: bool, has_eq: bool = False,
+    window: Any = NONE,
 ) -> Plan:  # fmt: skip
     """Return the plan of runs of equal neighbouring keys; `at` gives the argument slots."""
     reduces = mode == REDUCE
@@ -262,6 +263,7 @@ def plan_of(
     slots = {
         "init": START, "input": at.sources, "output": at.targets[: len(outs)],
         "num_runs": at.targets[-1] if reduces else NONE, "states": at.piece(0),
+        "window": window,
     }  # fmt: skip
     grid = min(num_tiles, gpu.get(device).num_sms * tiling.blocks_per_sm)
     step = launch(
@@ -283,11 +285,16 @@ def _by_sorting(problem: ByKey, views: Sequence[View], op: Any, targets: Sequenc
         counted = dense_view(0, shape, records.POSITION, device)._replace(strides=steps)
         arrays.append(parts.mapped(_converted(kind.type), [Placed(counted, NONE)], kind, shape))
         written = [parts.array(x.view.dtype, num_items) for x in results]
-    ordered = parts.sort(arrays, problem.num_keys)
+    window: Window = NONE, 0
+    if _may_have_tables(problem):
+        window = parts.array(np.dtype(np.uint64), 2).slot, WINDOW
+    ordered = parts.sort(arrays, problem.num_keys, window=window)
+    if window[1]:
+        _add_tables(parts, problem, arrays, op, results, window[0])
     parts.add(
         lambda views, outs, at: plan_of(
             problem.mode, problem.key, problem.source, problem.acc, views, op, outs, at,
-            has_init=problem.has_init,
+            has_init=problem.has_init, window=window[0],
         ),
         ordered[: len(views)], written,
     )  # fmt: skip
@@ -295,6 +302,54 @@ def _by_sorting(problem: ByKey, views: Sequence[View], op: Any, targets: Sequenc
         bits = max(1, (num_items - 1).bit_length())
         parts.sort((ordered[-1], *written), bits=bits, into=results)
     return Plan(device, parts.steps, parts.pieces)
+
+
+# --- Many integers of a narrow range are not sorted, but reduced by tables of all keys in the range
+# (by_index/tables.cuh). The GPU finds the range when it counts digits for the sort, so that no call
+# waits for it: both ways are queued, and the kernels of one return at once.
+
+WINDOW = 1 << 10  # most keys of a range; also threads of a block
+TABLES_FROM = 1 << 23  # elements from which on a sort costs more than kernels that return at once
+
+
+def _may_have_tables(problem: ByKey) -> bool:
+    """Return whether keys are integers and elements numbers, and there are many.
+
+    The bits depend on it, so it depends on lengths and dtypes alone.
+    """
+    is_plain = len(records.field_dtypes(problem.source)) == 2 and problem.acc.names is None
+    is_plain = is_plain and problem.key.kind in "iu" and problem.mode == REDUCE
+    return is_plain and math.prod(problem.shape) >= TABLES_FROM
+
+
+def _add_tables(
+    parts: Parts, problem: ByKey, arrays: Sequence[Placed], op: Operator, results: Sequence[Placed],
+    window: int,
+) -> None:  # fmt: skip
+    """Add the steps that write the results if the keys lie in a narrow window."""
+    from gpualgo._algorithms.by_index import cuda as by_index  # it imports this module
+
+    key, acc, (keys, aggregates, count) = problem.key, problem.acc, results
+    values, present = parts.array(acc, WINDOW), parts.array(np.dtype(np.uint8), WINDOW)
+    work = by_index.Work(
+        op, key, problem.source, acc, problem.shape, WINDOW, problem.has_init, None, window,
+        present.slot,
+    )  # fmt: skip
+    parts.add(
+        lambda views, outs, at: by_index.plan_of(work, len(views), views, outs, at),
+        arrays, [values],
+    )  # fmt: skip
+    slots = {
+        "window": window, "present": present.slot, "values": values.slot, "keys": keys.slot,
+        "aggregates": aggregates.slot, "num_runs": count.slot,
+    }  # fmt: skip
+    parts.steps.append(
+        launch(
+            kernel_spec("by_key/dense.cuh", "dense_results_kernel", WINDOW, key, acc),
+            parts.device, 1, WINDOW, slots, capacity=keys.view.shape[0],
+            key_step=keys.view.strides[0], aggregate_step=aggregates.view.strides[0],
+        )
+    )  # fmt: skip
 
 
 def _converted(kind: Any) -> Any:
