@@ -21,18 +21,18 @@ from support import (
 )
 
 import gpualgo as ga
-from gpualgo._algorithms.by_key import cuda as by_key
+from gpualgo._algorithms.by_index import cuda as by_index
 from gpualgo._algorithms.radix_sort import tuning
 
 Array = np.ndarray[Any, Any]
 N = scaled(30_011, emulated=3011)
-WINDOW = by_key.WINDOW
+WINDOW = by_index.WINDOW
 
 
 @pytest.fixture(autouse=True)
 def few_are_many(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Take some thousands of elements for millions, and let no plan outlive the test."""
-    monkeypatch.setattr(by_key, "TABLES_FROM", 100)
+    monkeypatch.setattr(by_index, "TABLES_FROM", 100)
     monkeypatch.setattr(tuning, "MAX_ROW_WARPS", 1)  # no block sorts all keys
     forget_problems()
     yield

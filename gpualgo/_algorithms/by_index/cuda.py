@@ -13,7 +13,9 @@ import numpy as np
 
 from gpualgo._algorithms.by_index import tuning
 from gpualgo._algorithms.by_index.problem import ByIndex
+from gpualgo._algorithms.by_key import cuda as by_key
 from gpualgo._algorithms.by_key.cuda import Parts, Placed
+from gpualgo._algorithms.by_key.problem import Reduction
 from gpualgo._algorithms.histogram.cuda import COUNT, Case, case_of, write_launch
 from gpualgo._algorithms.histogram.problem import WeightedHistogram, accumulator
 from gpualgo._algorithms.select.cuda import access_of
@@ -210,6 +212,42 @@ def _add_buckets(
         lambda views, outs, at: plan_of(work, len(elements), views, outs, at),
         (*elements, *inits, starts), results,
     )  # fmt: skip
+
+
+# --- Reductions by key: many integers of a narrow range, in any order, are not sorted.
+
+WINDOW = 1 << 10  # most keys of a range; also threads of a block
+TABLES_FROM = 1 << 23  # elements from which on a sort costs more than kernels that return at once
+
+
+@planners.for_cuda.register(Reduction)
+def _(problem: Reduction, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
+    # The bits depend on it, so it depends on lengths and dtypes alone.
+    is_plain = len(records.field_dtypes(problem.source)) == 2 and problem.acc.names is None
+    if not (is_plain and problem.key.kind in "iu" and math.prod(problem.shape) >= TABLES_FROM):
+        return by_key.planned(problem, views, op, targets)
+    acc = problem.acc
+
+    def add(parts: Parts, arrays: Sequence[Placed], results: Sequence[Placed], window: Any) -> None:
+        values, present = parts.array(acc, WINDOW), parts.array(np.dtype(np.uint8), WINDOW)
+        work = Work(
+            op, problem.key, problem.source, acc, problem.shape, WINDOW, problem.has_init,
+            window=window, present=present.slot,
+        )  # fmt: skip
+        parts.add(
+            lambda views, outs, at: plan_of(work, len(views), views, outs, at), arrays, [values]
+        )
+        keys, aggregates, count = results
+        slots = {
+            "window": window, "present": present.slot, "values": values.slot, "keys": keys.slot,
+            "aggregates": aggregates.slot, "num_runs": count.slot,
+        }  # fmt: skip
+        spec = kernel_spec("by_key/dense.cuh", "dense_results_kernel", WINDOW, problem.key, acc)
+        (capacity,) = keys.view.shape
+        steps = {"key_step": keys.view.strides[0], "aggregate_step": aggregates.view.strides[0]}
+        parts.steps.append(launch(spec, parts.device, 1, WINDOW, slots, capacity=capacity, **steps))
+
+    return by_key.planned(problem, views, op, targets, (add, WINDOW))
 
 
 def _narrowed(kind: Any) -> Any:

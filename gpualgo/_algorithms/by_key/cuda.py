@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -227,14 +227,22 @@ class Kind:
         )  # fmt: skip
 
 
+AddTables: TypeAlias = "Callable[[Parts, Sequence[Placed], Sequence[Placed], Any], None]"
+"""Adds steps that write the results, given elements, results and the slot of a KeyWindow."""
+
+
 @planners.for_cuda.register(ByKey)
-def _(problem: ByKey, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
+def planned(
+    problem: ByKey, views: Sequence[View], op: Any, targets: Sequence[View],
+    tables: tuple[AddTables, int] | None = None,
+) -> Plan:  # fmt: skip
+    """`tables`: what reduces keys in any order if they are this few from the least on."""
     at = arg_map(len(views), len(targets))
     if math.prod(problem.shape) == 0:
         zero = [Clear(at.targets[-1], targets[-1].dtype.itemsize)] if problem.mode == REDUCE else []
         return Plan(targets[0].device, zero)
     if problem.in_any_order:
-        return _by_sorting(problem, views, op, targets)
+        return _by_sorting(problem, views, op, targets, tables)
     return plan_of(
         problem.mode, problem.key, problem.source, problem.acc, views, op, targets, at,
         has_init=problem.has_init, has_eq=problem.has_eq,
@@ -274,8 +282,15 @@ def plan_of(
     return Plan(device, [step], [piece])
 
 
-def _by_sorting(problem: ByKey, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
-    """Return the plan of keys in any order: a stable sort makes equal keys neighbours."""
+def _by_sorting(
+    problem: ByKey, views: Sequence[View], op: Any, targets: Sequence[View],
+    tables: tuple[AddTables, int] | None,
+) -> Plan:  # fmt: skip
+    """Return the plan of keys in any order: a stable sort makes equal keys neighbours.
+
+    With tables both ways are queued. The GPU finds where the keys lie when it counts digits for the
+    sort, so that no call waits for it, and the kernels of one way return at once.
+    """
     at, device, shape = arg_map(len(views), len(targets)), targets[0].device, problem.shape
     parts, results = Parts(device, at, problem.where), list(map(Placed, targets, at.targets))
     arrays, written, num_items = list(map(Placed, views, at.sources)), results, math.prod(shape)
@@ -286,11 +301,11 @@ def _by_sorting(problem: ByKey, views: Sequence[View], op: Any, targets: Sequenc
         arrays.append(parts.mapped(_converted(kind.type), [Placed(counted, NONE)], kind, shape))
         written = [parts.array(x.view.dtype, num_items) for x in results]
     window: Window = NONE, 0
-    if _may_have_tables(problem):
-        window = parts.array(np.dtype(np.uint64), 2).slot, WINDOW
+    if tables is not None:
+        window = parts.array(np.dtype(np.uint64), 2).slot, tables[1]
     ordered = parts.sort(arrays, problem.num_keys, window=window)
-    if window[1]:
-        _add_tables(parts, problem, arrays, op, results, window[0])
+    if tables is not None:
+        tables[0](parts, arrays, results, window[0])
     parts.add(
         lambda views, outs, at: plan_of(
             problem.mode, problem.key, problem.source, problem.acc, views, op, outs, at,
@@ -302,54 +317,6 @@ def _by_sorting(problem: ByKey, views: Sequence[View], op: Any, targets: Sequenc
         bits = max(1, (num_items - 1).bit_length())
         parts.sort((ordered[-1], *written), bits=bits, into=results)
     return Plan(device, parts.steps, parts.pieces)
-
-
-# --- Many integers of a narrow range are not sorted, but reduced by tables of all keys in the range
-# (by_index/tables.cuh). The GPU finds the range when it counts digits for the sort, so that no call
-# waits for it: both ways are queued, and the kernels of one return at once.
-
-WINDOW = 1 << 10  # most keys of a range; also threads of a block
-TABLES_FROM = 1 << 23  # elements from which on a sort costs more than kernels that return at once
-
-
-def _may_have_tables(problem: ByKey) -> bool:
-    """Return whether keys are integers and elements numbers, and there are many.
-
-    The bits depend on it, so it depends on lengths and dtypes alone.
-    """
-    is_plain = len(records.field_dtypes(problem.source)) == 2 and problem.acc.names is None
-    is_plain = is_plain and problem.key.kind in "iu" and problem.mode == REDUCE
-    return is_plain and math.prod(problem.shape) >= TABLES_FROM
-
-
-def _add_tables(
-    parts: Parts, problem: ByKey, arrays: Sequence[Placed], op: Operator, results: Sequence[Placed],
-    window: int,
-) -> None:  # fmt: skip
-    """Add the steps that write the results if the keys lie in a narrow window."""
-    from gpualgo._algorithms.by_index import cuda as by_index  # it imports this module
-
-    key, acc, (keys, aggregates, count) = problem.key, problem.acc, results
-    values, present = parts.array(acc, WINDOW), parts.array(np.dtype(np.uint8), WINDOW)
-    work = by_index.Work(
-        op, key, problem.source, acc, problem.shape, WINDOW, problem.has_init, None, window,
-        present.slot,
-    )  # fmt: skip
-    parts.add(
-        lambda views, outs, at: by_index.plan_of(work, len(views), views, outs, at),
-        arrays, [values],
-    )  # fmt: skip
-    slots = {
-        "window": window, "present": present.slot, "values": values.slot, "keys": keys.slot,
-        "aggregates": aggregates.slot, "num_runs": count.slot,
-    }  # fmt: skip
-    parts.steps.append(
-        launch(
-            kernel_spec("by_key/dense.cuh", "dense_results_kernel", WINDOW, key, acc),
-            parts.device, 1, WINDOW, slots, capacity=keys.view.shape[0],
-            key_step=keys.view.strides[0], aggregate_step=aggregates.view.strides[0],
-        )
-    )  # fmt: skip
 
 
 def _converted(kind: Any) -> Any:
