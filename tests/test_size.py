@@ -14,8 +14,8 @@ from support import REPOSITORY
 # Lines of Python below each folder of gpualgo/ and in bench/, and of CUDA below cuda_src/.
 LINES = {
     "bench": 2_997,
-    "gpualgo": 63_243,
-    "gpualgo/_algorithms": 22_078,
+    "gpualgo": 63_244,
+    "gpualgo/_algorithms": 22_081,
     "gpualgo/_api": 2_297,
     "gpualgo/_arrays": 1_787,
     "gpualgo/_base": 2_273,
@@ -26,7 +26,7 @@ LINES = {
     "gpualgo/_driver": 1_977,
     "gpualgo/_lazy": 2_367,
     "gpualgo/_operators": 6_126,
-    "gpualgo/_pipeline": 3_112,
+    "gpualgo/_pipeline": 3_110,
     "gpualgo/dask": 1_994,
     "gpualgo/jax": 1_484,
     "gpualgo/lazy": 786,

@@ -214,6 +214,10 @@ def _add_buckets(
     )  # fmt: skip
 
 
+def _narrowed(kind: Any) -> Any:
+    return lambda i, size: kind(i) if i >= 0 and i < size else kind(size)
+
+
 # --- Reductions by key: many integers of a narrow range, in any order, are not sorted.
 
 WINDOW = 1 << 10  # most keys of a range; also threads of a block
@@ -222,11 +226,11 @@ TABLES_FROM = 1 << 23  # elements from which on a sort costs more than kernels t
 
 @planners.for_cuda.register(Reduction)
 def _(problem: Reduction, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
+    acc, is_many = problem.acc, math.prod(problem.shape) >= TABLES_FROM
     # The bits depend on it, so it depends on lengths and dtypes alone.
-    is_plain = len(records.field_dtypes(problem.source)) == 2 and problem.acc.names is None
-    if not (is_plain and problem.key.kind in "iu" and math.prod(problem.shape) >= TABLES_FROM):
+    is_plain = is_many and problem.in_any_order and len(views) == 2 and acc.names is None
+    if not (is_plain and problem.key.kind in "iu"):
         return by_key.planned(problem, views, op, targets)
-    acc = problem.acc
 
     def add(parts: Parts, arrays: Sequence[Placed], results: Sequence[Placed], window: Any) -> None:
         values, present = parts.array(acc, WINDOW), parts.array(np.dtype(np.uint8), WINDOW)
@@ -243,15 +247,14 @@ def _(problem: Reduction, views: Sequence[View], op: Any, targets: Sequence[View
             "aggregates": aggregates.slot, "num_runs": count.slot,
         }  # fmt: skip
         spec = kernel_spec("by_key/dense.cuh", "dense_results_kernel", WINDOW, problem.key, acc)
-        (capacity,) = keys.view.shape
-        steps = {"key_step": keys.view.strides[0], "aggregate_step": aggregates.view.strides[0]}
-        parts.steps.append(launch(spec, parts.device, 1, WINDOW, slots, capacity=capacity, **steps))
+        parts.steps.append(
+            launch(
+                spec, parts.device, 1, WINDOW, slots, capacity=keys.view.shape[0],
+                key_step=keys.view.strides[0], aggregate_step=aggregates.view.strides[0],
+            )
+        )  # fmt: skip
 
     return by_key.planned(problem, views, op, targets, (add, WINDOW))
-
-
-def _narrowed(kind: Any) -> Any:
-    return lambda i, size: kind(i) if i >= 0 and i < size else kind(size)
 
 
 # --- Sums of a histogram's weights: tables of shares, or buckets if tables are too large.
