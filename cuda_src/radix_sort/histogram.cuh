@@ -283,9 +283,9 @@ struct RadixHistogram {
     const int64 rest = params.row_items - begin;
     count_chunk(reinterpret_cast<const Key*>(params.keys) + row * params.row_items + begin,
                 rest < params.chunk_items ? rest : params.chunk_items);
-    if constexpr (Policy::finds_window) tell_ends();
     ptx::syncthreads();
     Index* counts = params.tables.counts + row * passes * num_digits;
+    if constexpr (Policy::finds_window) tell_ends();
     add_to_row(counts);
     ptx::syncthreads();
     uint32* row_done = reinterpret_cast<uint32*>(params.tables.control + 1) + row;
