@@ -155,10 +155,7 @@ def plan_of(
     problem: Sort, views: Sequence[View], op: Any, targets: Sequence[View],
     at: ArgMap | None = None, window: Window = (NONE, 0),
 ) -> Plan:  # fmt: skip
-    """`at` gives the argument slots if this is a part of another plan.
-
-    `window`: that of keys of one integer; if they turn out to lie in it, they are not sorted.
-    """
+    """`at` gives the argument slots in another plan; integers in a narrow `window` are not sorted."""
     builder = _Builder(problem, views, targets, at, window)
     if problem.index_dtype is not None:
         builder.add_argsort(problem.index_dtype.itemsize)
