@@ -155,7 +155,7 @@ def plan_of(
     problem: Sort, views: Sequence[View], op: Any, targets: Sequence[View],
     at: ArgMap | None = None, window: Window = (NONE, 0),
 ) -> Plan:  # fmt: skip
-    """`at` gives the argument slots in another plan; integers in a narrow `window` are not sorted."""
+    """`at`: argument slots in another plan. Integers in a narrow `window` are not sorted."""
     builder = _Builder(problem, views, targets, at, window)
     if problem.index_dtype is not None:
         builder.add_argsort(problem.index_dtype.itemsize)
