@@ -8,6 +8,7 @@
 #ifndef GPUALGO_BY_INDEX_BUCKETS_CUH
 #define GPUALGO_BY_INDEX_BUCKETS_CUH
 
+#include "parts/key_window.cuh"
 #include "parts/layout.cuh"
 #include "parts/ptx.cuh"
 #include "parts/warp.cuh"
@@ -21,12 +22,16 @@ struct Span {
 };
 
 struct Buckets {
-  const int64* starts;  // of each bucket's elements, and their end; null: one bucket has all
+  const int64* starts;      // of each bucket's elements, and their end; null: one bucket has all
+  const KeyWindow* window;  // of keys, to whose first one indices relate; null: they are indices
   int64 count;
   int64 shift;    // low bits of an index: its place in its bucket
   Divisor share;  // elements of a share
 
   __device__ int64 first_index(int64 bucket) const { return bucket << shift; }
+  __device__ uint64 first_key() const { return window ? window->first : 0; }
+  // Whether no table holds the results.
+  __device__ bool are_useless() const { return window && !window->is_narrow; }
 
   // The bucket of a table, or of the last one before it that may have elements. All lanes call it.
   __device__ int64 bucket_of(int64 table) const {

@@ -48,6 +48,7 @@ struct ByIndexParams {
   uint8* marks;
   A* group_values;  // of groups of tables, if there are many
   uint8* group_marks;
+  uint8* present;  // whether a result has elements; null: nobody asks
   Buckets buckets;
   int64 num_items, num_tables, group, num_groups, num_columns;
   int64 num_results, size;  // in all, and of a table
@@ -175,7 +176,10 @@ struct ByIndex : WarpTable<Policy, Op, A> {
   Word first_index;  // that of the table's first result
 
   __device__ ByIndex(unsigned char* table, const Params& params_, int64 bucket)
-      : Table(table, params_), params(params_), first_index(params_.buckets.first_index(bucket)) {}
+      : Table(table, params_),
+        params(params_),
+        first_index(Word(params_.buckets.first_index(bucket)) +
+                    Word(K(params_.buckets.first_key()))) {}
 
   // A negative index is a large number.
   __device__ uint32 place_of(const E& element) const {
@@ -231,6 +235,7 @@ __global__ void __launch_bounds__(Policy::block_threads) by_index_fold_kernel(
     const __grid_constant__ ParamsFor<Op, ByIndexParams<A, T, Access>> params) {
   if constexpr (Policy::overlaps) ptx::griddepcontrol_launch_dependents();
   take_numbers<Op>(params);
+  if (params.buckets.are_useless()) return;
   // By a shuffle, so that the compiler knows that lanes agree.
   const int warp = shuffle(threadIdx.x / warp_threads, 0), warps = blockDim.x / warp_threads;
   const uint32 number = blockIdx.x * warps + warp;
@@ -319,6 +324,7 @@ __global__ void __launch_bounds__(Policy::block_threads) by_index_group_kernel(
     ptx::griddepcontrol_wait();
   }
   take_numbers<Op>(params);
+  if (params.buckets.are_useless()) return;
   using Join = TableJoin<Policy, Op, A>;
   auto& shared = ptx::shared_memory<typename Join::Shared>();
   const int64 columns = params.num_columns, number = blockIdx.x / uint32(columns);
@@ -347,6 +353,7 @@ struct ByIndexJoin {
   __device__ void write(int64 column, Running<Op, A> total) const {
     const int64 k = column * warp_threads + threadIdx.x % warp_threads;
     if (k >= params.num_results) return;
+    if (params.present) params.present[k] = !total.is_empty;
     A start;
     if constexpr (has_starts) {
       assign(start, load_element(moved(params.starts, [&](auto leaf) {
@@ -406,6 +413,7 @@ __global__ void __launch_bounds__(Policy::block_threads) by_index_join_kernel(
     const __grid_constant__ ParamsFor<Op, ByIndexParams<A, T, Access>> params) {
   if constexpr (Policy::overlaps) ptx::griddepcontrol_wait();
   take_numbers<Op>(params);
+  if (params.buckets.are_useless()) return;
   ByIndexJoin<Policy, has_starts, Op, K, A, T, Access>{params}.run();
 }
 

@@ -222,6 +222,9 @@ __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
     by_key_kernel(const __grid_constant__ ParamsFor<Op, Params> params) {
   take_numbers<Op>(params);
   using Work = ByKey<Policy, way, Equal, Op, K, A, T, Count, Params, has_init>;
+  if constexpr (!Work::Tiles::is_marked && Work::reduces) {
+    if (params.window && params.window->is_narrow) return;
+  }
   auto& shared = ptx::dynamic_shared_memory<typename Work::Shared>();
   const TileStates states(params.states);
   // Behind the counts of a reduction's tiles.

@@ -7,6 +7,7 @@
 #include "parts/convert.cuh"
 #include "parts/fold.cuh"
 #include "parts/intrinsics.cuh"
+#include "parts/key_window.cuh"
 #include "parts/keyed.cuh"
 #include "parts/leaves.cuh"
 #include "parts/operator.cuh"
@@ -35,7 +36,8 @@ struct ByKeyParams {
   Init<A> init;
   Sources<T> input;  // the numbers of a key, then those of a value
   unsigned char* output[outputs];
-  int64* num_runs;  // of a reduction
+  int64* num_runs;          // of a reduction
+  const KeyWindow* window;  // null: none; narrow: tables have the results
   unsigned char* states;
   int64 num_items, num_tiles, num_words;
   int64 capacity;               // of the outputs

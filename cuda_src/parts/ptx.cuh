@@ -138,6 +138,10 @@ __device__ inline uint32 atom_or_relaxed_gpu(uint32* address, uint32 value) {
   return atomicOr(address, value);
 }
 
+__device__ inline uint64 atom_max_relaxed_gpu(uint64* address, uint64 value) {
+  return atomicMax(reinterpret_cast<unsigned long long*>(address), value);
+}
+
 template <class T>
 __device__ inline T atom_add_relaxed_cta(T* address, T value) {
   return atomicAdd_block(address, value);

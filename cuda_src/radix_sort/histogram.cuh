@@ -4,11 +4,14 @@
 // Each block counts in shared memory, in `replicas` tables side by side, so that lanes rarely meet
 // in a bank and keys that are all equal cost no more than others. The last block of a row turns
 // the row's counts into the places where each digit's keys begin; the last row writes the schedule:
-// a pass whose digit is the same in all keys of a row, for every row, is left out.
+// a pass whose digit is the same in all keys of a row, for every row, is left out. Where a window
+// is wanted it also finds the least and the greatest key: if these are near each other, no pass
+// runs.
 #ifndef GPUALGO_RADIX_SORT_HISTOGRAM_CUH
 #define GPUALGO_RADIX_SORT_HISTOGRAM_CUH
 
 #include "parts/intrinsics.cuh"
+#include "parts/key_window.cuh"
 #include "parts/layout.cuh"
 #include "parts/ptx.cuh"
 #include "parts/tile_io.cuh"
@@ -33,6 +36,7 @@ struct RadixControl {
   uint32 rows_done;
   uint32 passes_needed;
   uint64 groups_done[8];  // of tiles; see radix_sort/passes.cuh
+  uint64 ends[2];         // the complement of the least key, and the greatest
 };
 
 template <class Index>
@@ -43,24 +47,29 @@ struct RadixTables {
   uint32* schedule;  // a word per pass
 };
 
-template <int block_threads_, int loads_in_flight_, int replicas_, bool overlaps_>
+template <int block_threads_, int loads_in_flight_, int replicas_, bool overlaps_,
+          bool finds_window_>
 struct RadixHistogramPolicy {
   static constexpr int block_threads = block_threads_;
   static constexpr int loads_in_flight = loads_in_flight_;  // vectors per thread
   static constexpr int replicas = replicas_;                // a power of two up to 32
   static constexpr bool overlaps = overlaps_;               // the first pass may be launched early
+  static constexpr bool finds_window = finds_window_;       // of integers in one row
 };
 
 template <class Index>
 struct RadixHistogramParams {
   const unsigned char* keys;
   RadixTables<Index> tables;
+  KeyWindow* window;  // if it is wanted
   int64 row_items, chunk_items;
   int64 num_rows;
   Divisor blocks_per_row;
   Digit digits[max_passes];
   uint32 is_in_place;   // some output is its input: an even number of passes has to run
   uint32 has_to_write;  // some output is not: a pass has to run
+  uint64 window_size;   // the most keys from the least to the greatest in a narrow window
+  uint64 sign;          // the bit of a key that is inverted
 };
 
 namespace detail {
@@ -122,9 +131,15 @@ struct RadixHistogram {
 
   const Params& params;
   Shared& shared;
+  Key least = Key(~Key(0)), greatest = 0;  // of this thread's keys, in the order of unsigned ones
 
   __device__ void count(Key key) {
     const auto ordered = Order::ordered(key);
+    if constexpr (Policy::finds_window) {
+      const Key place = Key(key ^ Key(params.sign));
+      least = place < least ? place : least;
+      greatest = place > greatest ? place : greatest;
+    }
     const uint32 column = threadIdx.x % replicas * 4;
 #pragma unroll
     for (int pass = 0; pass < passes; ++pass) {
@@ -164,6 +179,33 @@ struct RadixHistogram {
     for (; vector < vectors; vector += threads) {
       count_pack(load_pack<Key, items>(body + vector * items));
     }
+  }
+
+  // Few warps find keys that are beyond those which others have told.
+  __device__ void tell_ends() const {
+    uint64 ends[2] = {~uint64(least), uint64(greatest)};
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+#pragma unroll
+      for (int delta = 1; delta < warp_threads; delta *= 2) {
+        const uint64 other = shuffle_xor(ends[i], delta);
+        ends[i] = other > ends[i] ? other : ends[i];
+      }
+      uint64* end = params.tables.control->ends + i;
+      if (threadIdx.x % warp_threads == 0 && ends[i] > ptx::ld_relaxed_gpu(end)) {
+        ptx::atom_max_relaxed_gpu(end, ends[i]);
+      }
+    }
+  }
+
+  // Returns whether the window is narrow.
+  __device__ bool put_window() const {
+    uint64* ends = params.tables.control->ends;
+    const uint64 first = ~ptx::ld_cg(ends), last = ptx::ld_cg(ends + 1);
+    ends[0] = ends[1] = 0;
+    const bool is_narrow = last - first < params.window_size;
+    *params.window = {first ^ params.sign, is_narrow};
+    return is_narrow;
   }
 
   __device__ void add_to_row(Index* counts) {
@@ -224,8 +266,8 @@ struct RadixHistogram {
       control->passes_needed = 0;
       control->rows_done = 0;
     }
-    const uint32 runs =
-        detail::passes_to_run(needed, passes, params.is_in_place, params.has_to_write);
+    uint32 runs = detail::passes_to_run(needed, passes, params.is_in_place, params.has_to_write);
+    if constexpr (Policy::finds_window) runs = put_window() ? 0 : runs;
     detail::write_schedule(params.tables.schedule, runs, passes);
   }
 
@@ -243,6 +285,7 @@ struct RadixHistogram {
                 rest < params.chunk_items ? rest : params.chunk_items);
     ptx::syncthreads();
     Index* counts = params.tables.counts + row * passes * num_digits;
+    if constexpr (Policy::finds_window) tell_ends();
     add_to_row(counts);
     ptx::syncthreads();
     uint32* row_done = reinterpret_cast<uint32*>(params.tables.control + 1) + row;

@@ -25,6 +25,7 @@ from gpualgo._pipeline.run import run
 
 _COUNT = np.dtype(np.int64)
 _LEAST_SHARE = 4  # a result that fills less than 1/4 of its memory is copied
+_FEW_ELEMENTS = 1 << 17  # unless its memory has room for so few: copies would take 20 us
 
 
 def solve(
@@ -134,7 +135,7 @@ def _read_count(count: Any, device: int, stream: int) -> int:
 def _shortened(array: Any, count: int) -> Any:
     """Return the first elements of an array; a copy if most of the array's memory is unused."""
     part = array[:count]
-    if count * _LEAST_SHARE >= len(array):
+    if count * _LEAST_SHARE >= len(array) or len(array) <= _FEW_ELEMENTS:
         return part
     copy = getattr(part, "copy", None) or getattr(part, "clone", None)
     return part if copy is None else copy()  # the call has waited, so any stream will do

@@ -1,7 +1,8 @@
 """Planners: how each backend computes a problem. An algorithm registers them by class.
 
 A planner is registered in the module `cuda`, `cpu` or `blocks` of its class's package, or of the
-class's `planned_in`, imported at the first such plan. A class inherits the planners of its bases.
+class's `planned_in` (`cuda_planned_in`: for a GPU alone), imported at the first such plan. A class
+inherits the planners of its bases.
 """
 
 from __future__ import annotations
@@ -86,8 +87,9 @@ def run_chunked(problem: Problem, call: HostCall) -> bool:
 def load(kind: type[Problem], backend: str) -> None:
     """Import the planners of a class and of its bases."""
     for base in kind.__mro__[: kind.__mro__.index(Problem)]:
-        package = sys.modules[base.__module__].__package__
-        _import_if_present(f"{vars(base).get('planned_in', package)}.{backend}")
+        own, package = vars(base), sys.modules[base.__module__].__package__
+        package = own.get(f"{backend}_planned_in", own.get("planned_in", package))
+        _import_if_present(f"{package}.{backend}")
 
 
 @cache

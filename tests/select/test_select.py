@@ -22,6 +22,7 @@ from support import (
 
 import gpualgo as ga
 from gpualgo import lazy
+from gpualgo._pipeline import counted
 
 TILE = 8192  # float32 elements, on a GPU
 SIZES = [0, 1, 31, 33, 2047, 2049, TILE - 1, TILE, TILE + 1, 2 * TILE + 77,
@@ -271,3 +272,13 @@ def test_storage_that_holds_the_count(cuda: Backend) -> None:
     count = storage[:8].view(np.int64).reshape(())
     with pytest.raises(ValueError, match=r"^select: temp_storage shares memory"):
         plan(x, out=out, out_count=count, temp_storage=storage)
+
+
+def test_memory_of_short_results() -> None:
+    """On a GPU a result is copied if most of its memory would be wasted, unless that is little."""
+    for size, is_copied in ((1 << 17, False), ((1 << 17) + 1, True)):
+        memory = np.arange(size)
+        found = counted._shortened(memory, 3)
+        assert found.tolist() == [0, 1, 2]
+        assert np.shares_memory(found, memory) is not is_copied
+    assert np.shares_memory(counted._shortened(memory, memory.size // 4 + 1), memory)

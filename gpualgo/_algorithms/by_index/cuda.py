@@ -13,7 +13,9 @@ import numpy as np
 
 from gpualgo._algorithms.by_index import tuning
 from gpualgo._algorithms.by_index.problem import ByIndex
+from gpualgo._algorithms.by_key import cuda as by_key
 from gpualgo._algorithms.by_key.cuda import Parts, Placed
+from gpualgo._algorithms.by_key.problem import Reduction
 from gpualgo._algorithms.histogram.cuda import COUNT, Case, case_of, write_launch
 from gpualgo._algorithms.histogram.problem import WeightedHistogram, accumulator
 from gpualgo._algorithms.select.cuda import access_of
@@ -81,6 +83,8 @@ class Work(NamedTuple):
     size: int
     is_start: bool
     shift: int | None = None  # elements are sorted by the bits of the index from this one on
+    window: Any = NONE  # slot of the KeyWindow that the indices relate to (by_index/buckets.cuh)
+    present: Any = NONE  # slot of a byte for each result: whether it has elements
 
 
 @planners.for_cuda.register(ByIndex)
@@ -126,7 +130,8 @@ def plan_of(
     slots = {
         "init": START, "input": at.sources[:num_own], "output": at.targets,
         "starts": at.sources[num_own : num_own + len(inits)] or [NONE] * len(targets),
-        "buckets": {"starts": NONE if shift is None else at.sources[-1]},
+        "buckets": {"starts": NONE if shift is None else at.sources[-1], "window": work.window},
+        "present": work.present,
         **{name: (at.piece(0), start) for name, start in zip(names, starts, strict=True)},
     }  # fmt: skip
     buckets = {
@@ -211,6 +216,45 @@ def _add_buckets(
 
 def _narrowed(kind: Any) -> Any:
     return lambda i, size: kind(i) if i >= 0 and i < size else kind(size)
+
+
+# --- Reductions by key: many integers of a narrow range, in any order, are not sorted.
+
+WINDOW = 1 << 10  # most keys of a range; also threads of a block
+TABLES_FROM = 1 << 23  # elements from which on a sort costs more than kernels that return at once
+
+
+@planners.for_cuda.register(Reduction)
+def _(problem: Reduction, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
+    acc, is_many = problem.acc, math.prod(problem.shape) >= TABLES_FROM
+    # The bits depend on it, so it depends on lengths and dtypes alone.
+    is_plain = is_many and problem.in_any_order and len(views) == 2 and acc.names is None
+    if not (is_plain and problem.key.kind in "iu"):
+        return by_key.planned(problem, views, op, targets)
+
+    def add(parts: Parts, arrays: Sequence[Placed], results: Sequence[Placed], window: Any) -> None:
+        values, present = parts.array(acc, WINDOW), parts.array(np.dtype(np.uint8), WINDOW)
+        work = Work(
+            op, problem.key, problem.source, acc, problem.shape, WINDOW, problem.has_init,
+            window=window, present=present.slot,
+        )  # fmt: skip
+        parts.add(
+            lambda views, outs, at: plan_of(work, len(views), views, outs, at), arrays, [values]
+        )
+        keys, aggregates, count = results
+        slots = {
+            "window": window, "present": present.slot, "values": values.slot, "keys": keys.slot,
+            "aggregates": aggregates.slot, "num_runs": count.slot,
+        }  # fmt: skip
+        spec = kernel_spec("by_key/dense.cuh", "dense_results_kernel", WINDOW, problem.key, acc)
+        parts.steps.append(
+            launch(
+                spec, parts.device, 1, WINDOW, slots, capacity=keys.view.shape[0],
+                key_step=keys.view.strides[0], aggregate_step=aggregates.view.strides[0],
+            )
+        )  # fmt: skip
+
+    return by_key.planned(problem, views, op, targets, (add, WINDOW))
 
 
 # --- Sums of a histogram's weights: tables of shares, or buckets if tables are too large.

@@ -89,7 +89,8 @@ def reduce_by_key(
     -----
     With `consecutive` each element is read once and each result written once, in one kernel launch;
     temporary storage is 16 bytes for each few thousand elements. Otherwise a stable sort comes
-    first.
+    first. A GPU uses tables instead for 2^23 numbers or more by integers that differ by less than
+    1024.
 
     The same input gives the same bits on every run and every GPU: runs that continue across tiles
     are combined strictly from left to right (single-pass scan with decoupled look-back: D. Merrill

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from gpualgo._algorithms.by_key.problem import REDUCE, ByKey
 from gpualgo._algorithms.radix_sort import cuda as radix_sort
-from gpualgo._algorithms.radix_sort.cuda_passes import position_bytes
+from gpualgo._algorithms.radix_sort.cuda_passes import Window, position_bytes
 from gpualgo._algorithms.radix_sort.problem import sort_problem
 from gpualgo._algorithms.select.cuda import access_of
 from gpualgo._algorithms.transform import cuda as elementwise
@@ -104,11 +104,11 @@ class Parts:
 
     def sort(
         self, arrays: Sequence[Placed], num_keys: int = 1, bits: int | None = None,
-        into: Sequence[Placed] = (), first_bit: int = 0,
+        into: Sequence[Placed] = (), first_bit: int = 0, window: Window = (NONE, 0),
     ) -> list[Placed]:  # fmt: skip
         """Sort arrays by the first ones, or by its bits up to `bits`; return the sorted arrays.
 
-        The last ones are sorted to the arrays `into`.
+        The last ones are sorted to the arrays `into`. `window`: as for the radix sort.
         """
         views = [x.view for x in arrays]
         new = [self.array(x.dtype, math.prod(x.shape)) for x in views[: len(views) - len(into)]]
@@ -116,7 +116,7 @@ class Parts:
         hosts = [view._replace(device=CPU, library=NumPy) for view in views]
         problem = sort_problem(hosts, num_keys, self._where, self.device, bits, first_bit=first_bit)
         self.add(
-            lambda views, outs, at: radix_sort.plan_of(problem, views, None, outs, at),
+            lambda views, outs, at: radix_sort.plan_of(problem, views, None, outs, at, window),
             arrays, results,
         )  # fmt: skip
         return results
@@ -227,14 +227,22 @@ class Kind:
         )  # fmt: skip
 
 
+AddTables: TypeAlias = "Callable[[Parts, Sequence[Placed], Sequence[Placed], Any], None]"
+"""Adds steps that write the results, given elements, results and the slot of a KeyWindow."""
+
+
 @planners.for_cuda.register(ByKey)
-def _(problem: ByKey, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
+def planned(
+    problem: ByKey, views: Sequence[View], op: Any, targets: Sequence[View],
+    tables: tuple[AddTables, int] | None = None,
+) -> Plan:  # fmt: skip
+    """`tables`: what reduces keys in any order if they are this few from the least on."""
     at = arg_map(len(views), len(targets))
     if math.prod(problem.shape) == 0:
         zero = [Clear(at.targets[-1], targets[-1].dtype.itemsize)] if problem.mode == REDUCE else []
         return Plan(targets[0].device, zero)
     if problem.in_any_order:
-        return _by_sorting(problem, views, op, targets)
+        return _by_sorting(problem, views, op, targets, tables)
     return plan_of(
         problem.mode, problem.key, problem.source, problem.acc, views, op, targets, at,
         has_init=problem.has_init, has_eq=problem.has_eq,
@@ -244,6 +252,7 @@ def _(problem: ByKey, views: Sequence[View], op: Any, targets: Sequence[View]) -
 def plan_of(
     mode: str, key: Dtype, source: records.Source, acc: Dtype, views: Sequence[View], op: Operator,
     targets: Sequence[View], at: ArgMap, *, has_init: bool, has_eq: bool = False,
+    window: Any = NONE,
 ) -> Plan:  # fmt: skip
     """Return the plan of runs of equal neighbouring keys; `at` gives the argument slots."""
     reduces = mode == REDUCE
@@ -262,6 +271,7 @@ def plan_of(
     slots = {
         "init": START, "input": at.sources, "output": at.targets[: len(outs)],
         "num_runs": at.targets[-1] if reduces else NONE, "states": at.piece(0),
+        "window": window,
     }  # fmt: skip
     grid = min(num_tiles, gpu.get(device).num_sms * tiling.blocks_per_sm)
     step = launch(
@@ -272,8 +282,15 @@ def plan_of(
     return Plan(device, [step], [piece])
 
 
-def _by_sorting(problem: ByKey, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
-    """Return the plan of keys in any order: a stable sort makes equal keys neighbours."""
+def _by_sorting(
+    problem: ByKey, views: Sequence[View], op: Any, targets: Sequence[View],
+    tables: tuple[AddTables, int] | None,
+) -> Plan:  # fmt: skip
+    """Return the plan of keys in any order: a stable sort makes equal keys neighbours.
+
+    With tables both ways are queued. The GPU finds where the keys lie when it counts digits for the
+    sort, so that no call waits for it, and the kernels of one way return at once.
+    """
     at, device, shape = arg_map(len(views), len(targets)), targets[0].device, problem.shape
     parts, results = Parts(device, at, problem.where), list(map(Placed, targets, at.targets))
     arrays, written, num_items = list(map(Placed, views, at.sources)), results, math.prod(shape)
@@ -283,11 +300,16 @@ def _by_sorting(problem: ByKey, views: Sequence[View], op: Any, targets: Sequenc
         counted = dense_view(0, shape, records.POSITION, device)._replace(strides=steps)
         arrays.append(parts.mapped(_converted(kind.type), [Placed(counted, NONE)], kind, shape))
         written = [parts.array(x.view.dtype, num_items) for x in results]
-    ordered = parts.sort(arrays, problem.num_keys)
+    window: Window = NONE, 0
+    if tables is not None:
+        window = parts.array(np.dtype(np.uint64), 2).slot, tables[1]
+    ordered = parts.sort(arrays, problem.num_keys, window=window)
+    if tables is not None:
+        tables[0](parts, arrays, results, window[0])
     parts.add(
         lambda views, outs, at: plan_of(
             problem.mode, problem.key, problem.source, problem.acc, views, op, outs, at,
-            has_init=problem.has_init,
+            has_init=problem.has_init, window=window[0],
         ),
         ordered[: len(views)], written,
     )  # fmt: skip

@@ -20,6 +20,7 @@ from gpualgo._algorithms.radix_sort.cuda_passes import (
     Builder,
     Job,
     Operand,
+    Window,
     launch_of,
     position_bytes,
 )
@@ -152,10 +153,10 @@ def fill_spec(machine: histogram_policy.Machine, itemsize: int, offset_bytes: in
 @planners.for_cuda.register(Sort)
 def plan_of(
     problem: Sort, views: Sequence[View], op: Any, targets: Sequence[View],
-    at: ArgMap | None = None,
+    at: ArgMap | None = None, window: Window = (NONE, 0),
 ) -> Plan:  # fmt: skip
-    """`at` gives the argument slots if this is a part of another plan."""
-    builder = _Builder(problem, views, targets, at)
+    """`at`: argument slots in another plan. Integers in a narrow `window` are not sorted."""
+    builder = _Builder(problem, views, targets, at, window)
     if problem.index_dtype is not None:
         builder.add_argsort(problem.index_dtype.itemsize)
     elif len(problem.groups) == 1:
@@ -169,10 +170,11 @@ class _Builder(Builder):
     """Builds the steps and scratch pieces of a plan for one combination of layouts."""
 
     def __init__(
-        self, problem: Sort, views: Sequence[View], targets: Sequence[View], at: ArgMap | None
-    ) -> None:
+        self, problem: Sort, views: Sequence[View], targets: Sequence[View], at: ArgMap | None,
+        window: Window,
+    ) -> None:  # fmt: skip
         super().__init__(problem.axis, problem.row_items, views, targets, at)
-        self.problem = problem
+        self.problem, self._window = problem, window
         count = problem.num_keys
         self._keys, self._values = self._sources[:count], self._sources[count:]
         out = self._targets if problem.index_dtype is None else []
@@ -323,6 +325,7 @@ class _Builder(Builder):
         return Job(
             self.device, group.dtype, self._num_rows, self._row_items, group.descending, begin, end,
             is_in_place=is_in_place, has_to_write=has_to_write, value_bytes=value_bytes,
+            window=self._window,
             **{"result_bytes": value_bytes, **others},  # type: ignore[arg-type]
         )  # fmt: skip
 

@@ -212,6 +212,10 @@ class Arrays(NamedTuple):
     out_values: int
 
 
+Window: TypeAlias = tuple[Any, int]
+"""Slot of a KeyWindow (parts/key_window.cuh) or NONE, and the most keys of a narrow one."""
+
+
 class _Storage(NamedTuple):
     control: int
     states: int
@@ -234,6 +238,7 @@ class Job:
     keeps_keys: bool = True  # write sorted keys, not only values
     is_in_place: bool = False  # some output is its input
     has_to_write: bool = True  # some output is not its input
+    window: Window = (NONE, 0)
 
     @property
     def index_bytes(self) -> int:
@@ -250,7 +255,7 @@ class Layout:
     def __init__(self, job: Job, num_rows: int, num_passes: int, ring: int) -> None:
         words = job.index_bytes // 4
         tables = num_rows * num_passes * tuning.NUM_DIGITS * job.index_bytes
-        self.counts = aligned(72 + 4 * num_rows)
+        self.counts = aligned(88 + 4 * num_rows)
         self.control_bytes = self.counts + tables
         self.state_bytes = CONTROL_BYTES + ring * tuning.NUM_DIGITS * 8 * words
         self.schedule = aligned(tables)
@@ -303,8 +308,9 @@ class Batch:
         hist_policy = tuning.histogram_policy(num_keys * job.key_bytes, len(digits), self._limit)
         overlaps = gpu.get(job.device).may_overlap
         counting = tuning.histogram_spec(
-            job.dtype, job.descending, len(digits), job.index_bytes, hist_policy, overlaps
-        )
+            job.dtype, job.descending, len(digits), job.index_bytes, hist_policy, overlaps,
+            job.window[1] > 0,
+        )  # fmt: skip
         sorting = tuning.pass_spec(
             job.dtype, job.descending, job.value_bytes, job.result_bytes, job.index_bytes,
             tiling, num_rows > 1, overlaps,
@@ -339,7 +345,8 @@ class Batch:
             shared_bytes=tiling.shared_bytes(len(digits)), row_items=job.row_items,
             chunk_items=chunk, num_rows=self.num_rows, blocks_per_row=per_row,
             digits=packed_digits(digits, tuning.MAX_PASSES), is_in_place=job.is_in_place,
-            has_to_write=job.has_to_write,
+            has_to_write=job.has_to_write, window_size=job.window[1],
+            sign=flipped_bits(job.dtype, job.descending),
         )  # fmt: skip
 
     def launches(self, arrays: Arrays, storage: _Storage, first_row: int) -> list[Launch]:
@@ -360,7 +367,9 @@ class Batch:
             "states": states, "tables": table_slots,
         }  # fmt: skip
         return [
-            self._histogram(takes={"keys": keys, "tables": table_slots}),
+            self._histogram(
+                takes={"keys": keys, "tables": table_slots, "window": self.job.window[0]}
+            ),
             *[sort(takes=slots) for sort in self._passes],
         ]
 

@@ -190,11 +190,10 @@ def word(itemsize: int) -> str:
 
 def histogram_spec(
     dtype: Dtype, descending: Descending, num_passes: int, index_bytes: int,
-    policy: HistogramPolicy, overlaps: bool,
+    policy: HistogramPolicy, overlaps: bool, finds_window: bool = False,
 ) -> Spec:  # fmt: skip
-    tuned = cpp(
-        "RadixHistogramPolicy", policy.block_threads, policy.loads, policy.replicas, overlaps
-    )
+    sizes = policy.block_threads, policy.loads, policy.replicas
+    tuned = cpp("RadixHistogramPolicy", *sizes, overlaps, finds_window)
     types = tuned, num_passes, order(dtype, descending), word(index_bytes)
     return kernel_spec("radix_sort/histogram.cuh", "radix_histogram_kernel", *types)
 

@@ -360,6 +360,23 @@ def reductions_by_key(gpu: Backend, rng: np.random.Generator) -> Results:
         yield found.aggregates, np.add.reduceat(x, starts).astype(np.int32)
 
 
+def reductions_of_close_keys(gpu: Backend, rng: np.random.Generator) -> Results:
+    """Of keys that just fit a table, or do not, into outputs that are too short by one."""
+    for greatest in (12, 1020, 1021, 90_000):
+        keys = rng.integers(-3, greatest, 2500, endpoint=True).astype(np.int32)
+        keys[[700, 1500]] = -3, greatest
+        x = rng.integers(-1000, 1000, keys.size).astype(np.int32)
+        names, groups = np.unique(keys, return_inverse=True)
+        sums = np.zeros(names.size, np.int32)
+        np.add.at(sums, groups, x)
+        outs = tuple(gpu.to_device(np.zeros(names.size - 1, np.int32)) for _ in range(2))
+        count = gpu.to_device(np.zeros((), int))
+        ga.reduce_by_key(gpu.to_device(keys), gpu.to_device(x), out=outs, out_count=count)
+        yield count, np.array(names.size)
+        yield outs[0], names[:-1]
+        yield outs[1], sums[:-1]
+
+
 def scans_by_key(*all_runs: int) -> Any:
     """Return calls on so many runs, one after the other."""
 

@@ -28,6 +28,7 @@ from emulator.planted.calls import (
     reductions_by_key,
     reductions_in_buckets,
     reductions_in_order,
+    reductions_of_close_keys,
     reductions_of_records,
     reductions_of_segments,
     scans,
@@ -45,6 +46,7 @@ from emulator.planted.calls import (
     weighted,
     with_numbers,
 )
+from gpualgo._algorithms.by_index import cuda as by_index
 from gpualgo._algorithms.by_index import tuning as indexed
 from gpualgo._algorithms.by_key import cuda as by_key
 from gpualgo._algorithms.histogram import tuning as histogram
@@ -192,6 +194,9 @@ CASES = {
     "by index of many shares": Case(reductions_by_index, _MANY_SHARES),
     "by index in buckets": Case(reductions_in_buckets, _BUCKETS),
     "reduce by key": Case(reductions_by_key, _BY_KEY),
+    "reduce by close keys": Case(
+        reductions_of_close_keys, (*_BY_KEY, *_PASSES, (by_index, "TABLES_FROM", 1))
+    ),
     "scan by key": Case(scans_by_key(9, 3000), _BY_KEY),
     "scan of pairs of one key": Case(scans_of_pairs, _MANY_BLOCKS),
     "reduce blocks": Case(reductions(5375, None), _REDUCE),

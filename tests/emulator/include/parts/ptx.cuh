@@ -92,6 +92,9 @@ STEP T atom_add_relaxed_gpu(T* address, T value) {
 STEP uint32 atom_or_relaxed_gpu(uint32* address, uint32 value) {
   return detail::change(address, value, emu_bit_or, emu_relaxed, emu_device_scope);
 }
+STEP uint64 atom_max_relaxed_gpu(uint64* address, uint64 value) {
+  return detail::change(address, value, emu_max_unsigned, emu_relaxed, emu_device_scope);
+}
 template <class T>
 STEP T atom_add_relaxed_cta(T* address, T value) {
   static_assert(T(1) / 2 == 0, "integers");
