@@ -162,6 +162,24 @@ def test_the_same_bits_at_every_place(fn: Callable[..., Any], dtype: str) -> Non
     assert largest == np.nanmax(whole)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("fn", [np.sin, np.cos, np.tan], ids=lambda fn: fn.__name__)
+def test_large_arguments_among_others(fn: Callable[..., Any], dtype: str) -> None:
+    """Vector code leaves large ones to another function; it keeps the others' bits."""
+    x = np.linspace(-9, 9, 1_000).astype(dtype)
+    large = np.array([2.0**13, 2.0**20, 1e30, -1e38, np.inf, np.nan], dtype)
+    mixed = x.copy()
+    mixed[::7] = np.resize(large, len(mixed[::7]))
+    found = ga.transform(fn, mixed)
+    is_usual = mixed == x
+    assert found[is_usual].tobytes() == ga.transform(fn, x)[is_usual].tobytes()
+    alone = np.concatenate([ga.transform(fn, large[i : i + 1]) for i in range(len(large))])
+    assert np.array_equal(found[::7], np.resize(alone, len(found[::7])), equal_nan=True)
+    _check(fn, [mixed], np.longdouble if _HAS_WIDER else np.float64, MOST[dtype])
+    halved = ga.transform(lambda a: fn(a) if a > 0 else a, mixed)
+    assert np.array_equal(halved, np.where(mixed > 0, found, mixed), equal_nan=True)
+
+
 _BITS = """
 import hashlib
 import sys
@@ -247,7 +265,9 @@ def test_heavy_arithmetic_has_the_widest_vectors(monkeypatch: pytest.MonkeyPatch
         ga.transform(lambda a: np.exp(a) * nobodys, x), ga.transform(np.exp, x) * nobodys
     )
     assert "zmm" in kernels[0]
-    usual = cpu_target.target_context.codegen()._tm
+    usual = compiler._target_machine(
+        cpu_target.target_context.codegen(), reloc="pic", codemodel="small"
+    )
     assert machines[0] is not usual
     kernels.clear()
     machines.clear()
