@@ -289,26 +289,29 @@ def _is_fused(code: Code) -> bool:
 
 
 def _fused(a: Real, b: Real, c: Real) -> Any:
-    """Return a b + c as an instruction for it does, unless products of halves overflow."""
-    plain = a * b + c
+    """Return a b + c as an instruction for it does.
+
+    For float64 |a| and |b| are below 2^996, and |a b| is 0 or from 2^-968 to 2^1022, or so small
+    that it does not change c.
+    """
     if a.raw.type == f32:
         product = real(a, DOUBLE) * real(b, DOUBLE)
-        result = Real(a.code, _to_odd(product, real(c, DOUBLE)).to(f32).raw, a.format)
-    else:  # S. Boldo and G. Melquiond, 2008
-        product = a * b
-        (a_high, a_low), (b_high, b_low) = _halves(a), _halves(b)
-        error = (a_high * b_high - product) + a_high * b_low + a_low * b_high + a_low * b_low
-        low, rest = summed(c, error)
-        high, low = summed(product, low)
-        result = high + _to_odd(rest, low)
+        return Real(a.code, _to_odd(product, real(c, DOUBLE)).to(f32).raw, a.format)
+    product = a * b  # S. Boldo and G. Melquiond, 2008
+    (a_high, a_low), (b_high, b_low) = _halves(a), _halves(b)
+    error = (a_high * b_high - product) + a_high * b_low + a_low * b_high + a_low * b_low
+    low, rest = summed(c, error)
+    high, low = summed(product, low)
+    result, plain = high + _to_odd(rest, low), product + c
     return choose((result != 0.0) & (abs(plain) < INF), result, plain)
 
 
 def _to_odd(a: Real, b: Real) -> Any:
     """Return a + b; unless it is exact, the one of its neighbours whose last bit is set."""
     total, error = summed(a, b)
-    is_even = ((total.bits & 1) == 0) & (error != 0.0)
-    step = choose((error < 0.0) ^ total.is_negative(), total.bits.like(-1), 1)
+    is_less, is_more = error < 0.0, error > 0.0  # neither for an infinite total
+    step = choose(is_less ^ total.is_negative(), total.bits.like(-1), 1)
+    is_even = ((total.bits & 1) == 0) & (is_less | is_more)
     return choose(is_even, total.of_bits(total.bits + step), total)
 
 

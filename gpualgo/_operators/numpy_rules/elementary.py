@@ -295,8 +295,6 @@ def _angle(up: Real, across: Any, is_back: Integer | None = None) -> Any:
     top, bottom = choose(is_mid, -difference, small), choose(is_mid, total, large)
     lost, more = choose(is_mid, lost, 0.0), choose(is_mid, -more, 0.0)
     t, rest = quotient_of(top, bottom, more, lost)
-    if form is DOUBLE:  # errors of subnormal products are not exact
-        rest = choose(small < 2.0 ** -(form.bias * 3 // 4), 0.0, rest)
     turns = choose(is_mid, t.like(1.0), 0.0)
     turns, is_less = choose(is_steep, 2.0 - turns, turns), is_steep
     if is_back is not None:
@@ -319,11 +317,14 @@ def _arctan2(y: Real, x: Real) -> Any:
     )
     large = choose(up > across, up, across)
     across = choose(large == 0.0, 1.0, across)
-    # no exact product overflows or is subnormal
+    is_back = x.is_negative()
+    # The arctangent of a small quotient is the quotient. Of others no exact product is subnormal.
+    is_small = (up < across * 2.0 ** -(x.format.mantissa // 2 + 3)) & ~is_back
+    quotient = up / across
     tiny, growth, huge, drop = (2.0 ** (x.format.bias * i // 20) for i in (-14, 10, 18, -2))
     scale = choose(large < tiny, x.like(growth), large > huge, drop, 1.0)
-    up, across = up * scale, across * scale
-    return _unless_nan(x, y, _angle(up, across, x.is_negative()).signed(y))
+    angle = _angle(up * scale, across * scale, is_back)
+    return _unless_nan(x, y, choose(is_small, quotient, angle).signed(y))
 
 
 def _arctan(x: Real) -> Any:
@@ -467,9 +468,9 @@ def _tan(x: Real, is_large: bool = False) -> Any:
 
 def _cbrt(x: Real) -> Any:
     form, size = x.format, abs(x)
-    drop = form.mantissa // 3 + 1
-    is_tiny = size < 2.0 ** (2 - form.bias)
-    number = choose(is_tiny, size * 2.0 ** (3 * drop), size)
+    # so that no product overflows, and no error is subnormal
+    is_small, bits = size < 1.0, 12 if form is SINGLE else 100
+    number = size * choose(is_small, x.like(2.0 ** (6 * bits)), 2.0 ** (-3 * bits))
     # A linear function of the bits is number^(-1/3), a tenth off at most.
     word = number.bits if form is SINGLE else (number.bits >> 32).truncated(_WORD)
     top = x.made(x.code.builder.sitofp(word.raw, x.raw.type))
@@ -485,7 +486,7 @@ def _cbrt(x: Real) -> Any:
     product, lost = multiplied(root, root)
     rest = root.fused(-lost, product.fused(-root, number))
     root = rest.fused(square * (1 / 3), root)
-    result = (root * choose(is_tiny, x.like(2.0**-drop), 1.0)).signed(x)
+    result = (root * choose(is_small, x.like(2.0 ** (-2 * bits)), 2.0**bits)).signed(x)
     return choose(x == 0.0, x, size < INF, result, x)
 
 
@@ -548,7 +549,7 @@ def _power(x: Real, y: Real) -> Any:
         high, low = _log2_in_parts(size)
         high = choose(size == 0.0, -INF, size == INF, INF, high)
         product, error = multiplied(high, y)
-        is_moderate = abs(product) < 1100.0
+        is_moderate = (abs(product) < 1100.0) & (product != 0.0)  # y may be the largest float
         result = _exp2(product, choose(is_moderate, low.fused(y, error), 0.0))
     half = y * 0.5
     is_whole, is_even = y.intrinsic("rint") == y, half.intrinsic("rint") == half
