@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from llvmlite import ir as llvm
 
 from gpualgo._operators.numpy_rules.storage import Code, f32, f64
-from gpualgo._operators.numpy_rules.values import Float, choose
+from gpualgo._operators.numpy_rules.values import WORDS, Float, Integer, choose, loop
 
 # --- Polynomials, lowest coefficient first: for float64, and for float32.
 
@@ -154,24 +154,6 @@ PI = Fraction("3.141592653589793238462643383279502884197169399375105820974944592
 INF, NAN = float("inf"), float("nan")
 
 
-PRECISION = 1400
-
-
-@cache
-def two_over_pi() -> int:
-    """Return 2/π times 2^PRECISION."""
-
-    def arctan(inverse: int) -> int:
-        term = total = (1 << PRECISION) // inverse
-        for n in range(3, PRECISION, 2):
-            term //= -inverse * inverse
-            total += term // n
-        return total
-
-    pi = 4 * (4 * arctan(5) - arctan(239))  # J. Machin's formula, 1706
-    return (1 << 2 * PRECISION + 1) // pi
-
-
 def parts_of(value: Fraction, *num_bits: int) -> tuple[float, ...]:
     """Return floats with these numbers of bits, and one more, whose sum is the value."""
     parts = []
@@ -260,6 +242,11 @@ def real(x: Float, form: Format) -> Real:
     return Real(x.code, x.to(form.type).raw, form)
 
 
+def power_of_two(x: Real, exponent: Integer) -> Any:
+    """Return 2 to an integer in the range of x, of which the low bits are used."""
+    return x.of_bits((exponent + x.format.bias) << x.format.mantissa)
+
+
 # --- Operations with their rounding errors.
 
 
@@ -333,6 +320,102 @@ def quotient_of(top: Real, bottom: Real, tops: Any = 0.0, bottoms: Any = 0.0) ->
     return quotient, rest * inverse
 
 
+# --- Angles.
+#
+# |x| is multiplied by 2/π without those bits whose products are multiples of 4, as by M. H. Payne
+# and R. N. Hanek (1983). Selects find the bits: loads from a table would not be vectorised.
+
+
+_PRECISION = 1400
+
+
+@cache
+def _two_over_pi() -> int:
+    """Return 2/π times 2^_PRECISION."""
+
+    def arctan(inverse: int) -> int:
+        term = total = (1 << _PRECISION) // inverse
+        for n in range(3, _PRECISION, 2):
+            term //= -inverse * inverse
+            total += term // n
+        return total
+
+    pi = 4 * (4 * arctan(5) - arctan(239))  # J. Machin's formula, 1706
+    return (1 << 2 * _PRECISION + 1) // pi
+
+
+def _turned_single(x: Real) -> tuple[Any, Any]:
+    """Return k (in the low bits, up to fours) and r for |x| = k π/2 + r, x a float32."""
+    size = abs(x)
+    scaled, row = size, [0.0, 0.0, 0.0]
+    for i in range(4):  # x without 2^32i times a part of a turn
+        turn = Fraction(_two_over_pi(), 1 << _PRECISION + 2) * 2 ** (32 * i) % 2**23
+        parts = parts_of(turn, 29, 29)
+        if i == 0:
+            row = [*parts]
+            continue
+        is_beyond = size > math.nextafter(2.0 ** (32 * i), 0.0)
+        row = [choose(is_beyond, x.like(a), b) for a, b in zip(parts, row, strict=True)]
+        scaled = choose(is_beyond, size * 2.0 ** (-32 * i), scaled)
+    p0, p1, p2 = (scaled * part for part in row)
+    p0, p1 = p0 - p0.intrinsic("rint"), p1 - p1.intrinsic("rint")
+    k = ((p0 + p1 + p2) * 4.0).intrinsic("rint")
+    r = (((p0 - k * 0.25) + p1) + p2) * float(2 * PI)
+    return (k + x.format.magic).bits, r
+
+
+def turned(x: Real) -> tuple[Any, Any, Any]:
+    """Return k (in the low bits, up to fours) and r in two parts, for |x| = k π/2 + r."""
+    if x.format.is_wide:
+        return *_turned_single(x), 0.0
+    form, size = x.format, abs(x)
+    exponent = x.of_bits(size.bits >> form.mantissa | x.like(2.0**form.mantissa).bits)
+    exponent = exponent - (2.0**form.mantissa + form.bias)
+    exponent = choose(exponent < 0.0, 0.0, exponent)
+    shifted = (exponent - 26.0) * (1 / 53) + form.magic
+    row = shifted - form.magic  # of 53 exponents
+    # Bits of 2/π of the values 2^53 to 2^1, 2^0 to 2^-52, …
+    words: list[Any] = [
+        float((_two_over_pi() >> _PRECISION + 1 - 53 * i) % (1 << 53)) for i in range(24)
+    ]
+    for step in (16, 8, 4, 2, 1):
+        is_later, later = (shifted.bits & step) != 0, words[step:]
+        words = [
+            choose(is_later, x.like(later[i]), words[i]) if i < len(later) else words[i]
+            for i in range(min(step + 4, len(words)))
+        ]
+    size = size * power_of_two(x, (row * -53.0 + form.magic).bits)
+    products = [multiplied(size * 2.0 ** (1 - 53 * i), words[i]) for i in range(5)]
+    (p0, e0), (p1, e1), (p2, e2), (p3, e3), (p4, _) = products
+    total, rest, lows = _without_fours(p0), e3 + p4, []
+    for term in (_without_fours(e0), _without_fours(p1), e1, p2):
+        total, low = summed(total, term)
+        lows.append(low)
+    k = total.intrinsic("rint")
+    total = total - k
+    for term in (e2, p3, *lows):
+        total, low = summed(total, term)
+        rest = rest + low
+    quarter, less = parts_of(PI / 2, 53)
+    r, error = multiplied(total, quarter)
+    return (k + form.magic).bits, r, error + (total * less + rest * quarter)
+
+
+def _without_fours(x: Real) -> Any:
+    return x - (x * 0.25).intrinsic("rint") * 4.0
+
+
+def turned_less(x: Real) -> tuple[Any, Any, Any]:
+    """Return what `turned` does, for an |x| that is not large."""
+    form, size = x.format, abs(x)
+    shifted = size.fused(float(2 / PI), form.magic)
+    k = shifted - form.magic
+    first, second, third = parts_of(PI / 2, *((8, 24) if form is SINGLE else (33, 53)))
+    product, error = multiplied(k, second)
+    r, low = summed(size - k * first, -product)  # the first product and difference are exact
+    return shifted.bits, r, k.fused(-third, low - error)
+
+
 # --- Rare cases.
 #
 # A branch for each element would keep LLVM from vectorising a loop. A function has forms for
@@ -351,13 +434,18 @@ def unless_large(
         function = _pure_function(module, symbol, ty)
         names = ",".join(f"_ZGV_LLVM_N{n}vv_{symbol}({form})" for n, form in forms.items())
         set.add(function.attributes, f'"vector-function-abi-variant"="{names}"')
+
+        def computed(builder: Any, number: Any) -> Any:
+            return rare(Real(Code(x.code.context, builder), number, x.format)).to(ty).raw
+
         builder, (number, other) = llvm.IRBuilder(function.append_basic_block()), function.args
-        argument = Real(Code(x.code.context, builder), number, x.format)
-        with builder.if_then((abs(argument) > limit).raw, likely=False):
-            builder.ret(rare(argument).to(ty).raw)
+        is_large = _is_beyond(builder, number, limit)
+        with builder.if_then(is_large, likely=False):
+            builder.ret(computed(builder, number))
         builder.ret(other)
         for n, form in forms.items():
-            _vector_form(function, form, n, limit)
+            vector = _pure_function(module, form, llvm.VectorType(ty, n))
+            _vector_form(vector, x.code, limit, computed)
     return x.made(x.code.builder.call(function, [x.raw, usual.raw]))
 
 
@@ -375,21 +463,32 @@ def _pure_function(module: Any, name: str, ty: Any) -> Any:
     return function
 
 
-def _vector_form(function: Any, name: str, n: int, limit: float) -> None:
-    ty = function.args[0].type
-    vector = llvm.VectorType(ty, n)
-    form = _pure_function(function.module, name, vector)
-    builder, (numbers, result) = llvm.IRBuilder(form.append_basic_block()), form.args
-    ends = [llvm.Constant(vector, [end] * n) for end in (limit, -limit)]
-    beyond = [
-        builder.fcmp_ordered(sign, numbers, end) for sign, end in zip("><", ends, strict=True)
-    ]
-    bits = builder.bitcast(builder.or_(*beyond), llvm.IntType(n))
+def _is_beyond(builder: Any, numbers: Any, limit: float) -> Any:
+    """Return for which numbers of a vector, or whether for one, |number| > limit."""
+    ty = numbers.type
+    ends = (limit, -limit) if ty in WORDS else ([limit] * ty.count, [-limit] * ty.count)
+    above, below = (
+        builder.fcmp_ordered(sign, numbers, llvm.Constant(ty, end))
+        for sign, end in zip("><", ends, strict=True)
+    )
+    return builder.or_(above, below)
+
+
+def _vector_form(function: Any, code: Code, limit: float, rare: Callable[..., Any]) -> None:
+    builder, (numbers, result) = llvm.IRBuilder(function.append_basic_block()), function.args
+    vector, inner, word = numbers.type, Code(code.context, builder), llvm.IntType(32)
+    place = builder.alloca(vector)
+    are_beyond = _is_beyond(builder, numbers, limit)
+    bits = builder.bitcast(are_beyond, llvm.IntType(vector.count))
     with builder.if_then(builder.icmp_unsigned("!=", bits, bits.type(0)), likely=False):
-        rare = result
-        for i in range(n):
-            index = llvm.IntType(32)(i)
-            pair = [builder.extract_element(v, index) for v in (numbers, result)]
-            rare = builder.insert_element(rare, builder.call(function, pair), index)
-        builder.ret(rare)
+        builder.store(numbers, place)
+        first = builder.bitcast(place, vector.element.as_pointer())
+
+        def step(i: Integer) -> list[Any]:  # of a loop that LLVM vectorises
+            pointer = builder.gep(first, [i.raw])
+            builder.store(rare(builder, builder.load(pointer)), pointer)
+            return [i + 1]
+
+        loop([Integer(inner, word(0))], lambda i: i != vector.count, step)
+        builder.ret(builder.select(are_beyond, builder.load(place), result))
     builder.ret(result)

@@ -17,17 +17,18 @@ from gpualgo._operators.numpy_rules.arithmetic import (
     LN10,
     NAN,
     PI,
-    PRECISION,
     SINGLE,
     WIDE,
     Real,
     added,
     multiplied,
     parts_of,
+    power_of_two,
     quotient_of,
     real,
     summed,
-    two_over_pi,
+    turned,
+    turned_less,
     unless_large,
 )
 from gpualgo._operators.numpy_rules.storage import f64
@@ -36,11 +37,6 @@ from gpualgo._operators.numpy_rules.values import WORDS, Float, Integer, choose
 _WORD = WORDS[SINGLE.type]
 
 # --- Exponentials.
-
-
-def _power_of_two(x: Real, exponent: Integer) -> Any:
-    """Return 2 to an integer in the range of x, of which the low bits are used."""
-    return x.of_bits((exponent + x.format.bias) << x.format.mantissa)
 
 
 def _reduced(x: Real) -> tuple[Any, Any, Any]:
@@ -62,7 +58,7 @@ def _scaled(x: Real, k: Integer, sign: Real) -> Any:
     shift = 60 if x.format is DOUBLE else 30
     is_negative = sign < 0.0
     first = k + choose(is_negative, k.like(shift), -shift)
-    return x * _power_of_two(x, first) * choose(is_negative, x.like(2.0**-shift), 2.0**shift)
+    return x * power_of_two(x, first) * choose(is_negative, x.like(2.0**-shift), 2.0**shift)
 
 
 def _growth(r: Real, term: Any) -> Any:
@@ -100,7 +96,7 @@ def _expm1(x: Real) -> Any:
     x = x.within(-is_large * 2 / 3, form.largest)
     k, r, error = _reduced(x)
     # 2^-k is replaced by 0 if it is too small to change 1; for larger k it would be subnormal.
-    inverse = _power_of_two(x, -k)
+    inverse = power_of_two(x, -k)
     difference, lost = added(1.0, -choose(x > is_large, 0.0, inverse))
     total, more = added(difference, r)  # the difference is 0 or larger than |r|
     result = _scaled(total + _growth(r, lost + (more + error)), k, x)
@@ -117,7 +113,7 @@ def _tanh(x: Real) -> Any:
     size = abs(x)
     size = choose(size > 20.0, 20.0, size)
     k, r, error = _reduced(size + size)
-    power = _power_of_two(x, k)
+    power = power_of_two(x, k)
     growth, rest = added(r, _growth(r, error))
     parts = []
     for one in (-1.0, 1.0):
@@ -137,7 +133,7 @@ def _hyperbolic(x: Real, is_odd: bool) -> Any:
     even, odd = z * z.polynomial("cosh"), r * z * z.polynomial("sinh") + error
     # 2^-2k is replaced by 0 if it is too small to change 1.
     is_large = size > (15.0 if x.format is SINGLE else 30.0)
-    inverse = choose(is_large, 0.0, _power_of_two(x, -(k + k)))
+    inverse = choose(is_large, 0.0, power_of_two(x, -(k + k)))
     (total, lost), difference = added(1.0, inverse), 1.0 - inverse
     first, second = (difference, total) if is_odd else (total, difference)
     product, more = multiplied(second, r)
@@ -353,64 +349,9 @@ def _arcsin(x: Real, is_cosine: bool = False) -> Any:
     return result if is_cosine else result.signed(x)
 
 
-# |x| is multiplied by 2/π without those bits whose products are multiples of 4, as by M. H. Payne
-# and R. N. Hanek (1983). Selects find the bits: loads from a table would not be vectorised.
-
-
-def _turned(x: Real) -> tuple[Any, Any, Any]:
-    """Return k (in the low bits, up to fours) and r in two parts, for |x| = k π/2 + r."""
-    form = x.format
-    size = abs(x)
-    exponent = x.of_bits(size.bits >> form.mantissa | x.like(2.0**form.mantissa).bits)
-    exponent = exponent - (2.0**form.mantissa + form.bias)
-    exponent = choose(exponent < 0.0, 0.0, exponent)
-    shifted = (exponent - 26.0) * (1 / 53) + form.magic
-    row = shifted - form.magic  # of 53 exponents
-    # Bits of 2/π of the values 2^53 to 2^1, 2^0 to 2^-52, …
-    words: list[Any] = [
-        float((two_over_pi() >> PRECISION + 1 - 53 * i) % (1 << 53)) for i in range(24)
-    ]
-    for step in (16, 8, 4, 2, 1):
-        is_later, later = (shifted.bits & step) != 0, words[step:]
-        words = [
-            choose(is_later, x.like(later[i]), words[i]) if i < len(later) else words[i]
-            for i in range(min(step + 4, len(words)))
-        ]
-    size = size * _power_of_two(x, (row * -53.0 + form.magic).bits)
-    products = [multiplied(size * 2.0 ** (1 - 53 * i), words[i]) for i in range(5)]
-    (p0, e0), (p1, e1), (p2, e2), (p3, e3), (p4, _) = products
-    total, rest, lows = _without_fours(p0), e3 + p4, []
-    for term in (_without_fours(e0), _without_fours(p1), e1, p2):
-        total, low = summed(total, term)
-        lows.append(low)
-    k = total.intrinsic("rint")
-    total = total - k
-    for term in (e2, p3, *lows):
-        total, low = summed(total, term)
-        rest = rest + low
-    quarter, less = parts_of(PI / 2, 53)
-    r, error = multiplied(total, quarter)
-    return (k + form.magic).bits, r, error + (total * less + rest * quarter)
-
-
-def _without_fours(x: Real) -> Any:
-    return x - (x * 0.25).intrinsic("rint") * 4.0
-
-
-def _turned_less(x: Real) -> tuple[Any, Any, Any]:
-    """Return what `_turned` does, for an |x| that is not large."""
-    form, size = x.format, abs(x)
-    shifted = size.fused(float(2 / PI), form.magic)
-    k = shifted - form.magic
-    first, second, third = parts_of(PI / 2, *((8, 24) if form is SINGLE else (33, 53)))
-    product, error = multiplied(k, second)
-    r, low = summed(size - k * first, -product)  # the first product and difference are exact
-    return shifted.bits, r, k.fused(-third, low - error)
-
-
 def _sine_and_cosine(x: Real, is_large: bool) -> tuple[Integer, Any, Any]:
     """Return k (in the low bits), and sine and cosine of r in two parts."""
-    k, r, low = (_turned if is_large else _turned_less)(x)
+    k, r, low = (turned if is_large else turned_less)(x)
     z = r * r
     half = z * 0.5
     near = 1.0 - half
@@ -438,21 +379,20 @@ def _trigonometric(name: str, quarter: int) -> Callable[[Real], Any]:
 
 def _of_any_size(name: str, function: Callable[..., Any]) -> Callable[[Real], Any]:
     def complete(x: Real) -> Any:
-        limit = 2.0**13 if x.format is SINGLE else 2.0**19
-        return unless_large(
-            name, x, limit, function(x), lambda large: function(real(large, DOUBLE), True)
-        )
+        limit, form = (2.0**13, WIDE) if x.format is SINGLE else (2.0**19, DOUBLE)
+        rare = lambda large: function(real(large, form), True)  # noqa: E731
+        return unless_large(name, x, limit, function(x), rare)
 
     return complete
 
 
 def _tan(x: Real, is_large: bool = False) -> Any:
-    k, r, low = (_turned if is_large else _turned_less)(x)
+    k, r, low = (turned if is_large else turned_less)(x)
     z, error = multiplied(r, r)
     cube, lost = multiplied(r, z)
     lost = r.fused(error, lost) * (1 / 3)
     slope = z.fused(z.fused(z.fused(17 / 45, 2 / 3), 1.0), 1.0)  # about 1 / cos²(r)
-    low = low.fused(slope, lost)
+    low = slope.fused(low, lost)
     tail = cube.fused(1 / 3, (cube * z).fused(z.polynomial("tan"), low))
     high, low = added(r, tail)
     inverse = 1.0 / high
