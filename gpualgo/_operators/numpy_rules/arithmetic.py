@@ -325,7 +325,6 @@ def quotient_of(top: Real, bottom: Real, tops: Any = 0.0, bottoms: Any = 0.0) ->
 # |x| is multiplied by 2/π without those bits whose products are multiples of 4, as by M. H. Payne
 # and R. N. Hanek (1983). Selects find the bits: loads from a table would not be vectorised.
 
-
 _PRECISION = 1400
 
 
@@ -464,12 +463,11 @@ def _pure_function(module: Any, name: str, ty: Any) -> Any:
 
 
 def _is_beyond(builder: Any, numbers: Any, limit: float) -> Any:
-    """Return for which numbers of a vector, or whether for one, |number| > limit."""
+    """Return whether |number| > limit, of a number or of each of a vector."""
     ty = numbers.type
     ends = (limit, -limit) if ty in WORDS else ([limit] * ty.count, [-limit] * ty.count)
     above, below = (
-        builder.fcmp_ordered(sign, numbers, llvm.Constant(ty, end))
-        for sign, end in zip("><", ends, strict=True)
+        builder.fcmp_ordered(sign, numbers, ty(end)) for sign, end in zip("><", ends, strict=True)
     )
     return builder.or_(above, below)
 

@@ -380,8 +380,9 @@ def _trigonometric(name: str, quarter: int) -> Callable[[Real], Any]:
 def _of_any_size(name: str, function: Callable[..., Any]) -> Callable[[Real], Any]:
     def complete(x: Real) -> Any:
         limit, form = (2.0**13, WIDE) if x.format is SINGLE else (2.0**19, DOUBLE)
-        rare = lambda large: function(real(large, form), True)  # noqa: E731
-        return unless_large(name, x, limit, function(x), rare)
+        return unless_large(
+            name, x, limit, function(x), lambda large: function(real(large, form), True)
+        )
 
     return complete
 
