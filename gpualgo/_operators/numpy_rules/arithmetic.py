@@ -294,12 +294,12 @@ def _fused(a: Real, b: Real, c: Real) -> Any:
 
 
 def _to_odd(a: Real, b: Real) -> Any:
-    """Return a + b; unless it is exact, the one of its neighbours whose last bit is set."""
+    """Return a + b, cut to its bits, with the last bit set unless that is exact."""
     total, error = summed(a, b)
-    is_less, is_more = error < 0.0, error > 0.0  # neither for an infinite total
-    step = choose(is_less ^ total.is_negative(), total.bits.like(-1), 1)
-    is_even = ((total.bits & 1) == 0) & (is_less | is_more)
-    return choose(is_even, total.of_bits(total.bits + step), total)
+    bits = total.bits
+    is_inexact = choose(abs(error) > 0.0, bits.like(1), 0)  # 0 for an infinite total
+    is_above = ((bits ^ error.bits) >> 63) & is_inexact
+    return total.of_bits((bits - is_above) | is_inexact)
 
 
 def _halves(x: Real) -> tuple[Any, Any]:
