@@ -17,6 +17,7 @@ from typing import Any
 import llvmlite.binding as binding
 import numpy as np
 from llvmlite import ir
+from llvmlite.binding import Linkage
 from numba import njit, types
 from numba.core import cgutils, compiler, compiler_lock, config
 from numba.core.compiler_lock import global_compiler_lock
@@ -155,9 +156,13 @@ def machine_code(shell: bytes, operator: bytes | None) -> image.Image:
 
 
 def _hide(module: Any, entry: str) -> None:
-    """Make all functions except the entry internal, so that LLVM drops them once inlined."""
+    """Make all functions except the entry internal, so that LLVM drops them once inlined.
+
+    Those with forms for vectors are kept, as only the vectoriser refers to these.
+    """
     for function in module.functions:
-        if not function.is_declaration and function.name != entry:
+        is_kept = function.name == entry or function.linkage == Linkage.weak_odr
+        if not function.is_declaration and not is_kept:
             function.linkage = "internal"
 
 
@@ -205,7 +210,7 @@ def link_modules(shell: bytes, operator: bytes | None) -> tuple[Any, Any]:
     _hide(module, image.ENTRY)
     library._optimize_final_module()
     module.verify()
-    if image.MACHINE == "aarch64":  # by default, code there holds addresses in parts
+    if image.SUPPORTED:  # constants are near the code, as an image is one block
         return module, _target_machine(codegen, reloc="pic", codemodel="small")
     return module, codegen._tm
 

@@ -26,11 +26,13 @@ _NOBITS, _RELA, _SYMTAB = 8, 4, 2
 # distance to it in so many bytes; and into an instruction the distance in words, the distance of
 # pages, or the low 12 bits of an address, shifted. Some refer to a word with the symbol's address.
 _ADDRESSES = (1, 257)
-_DISTANCES = {2: 4, 4: 4, 24: 8, 260: 8, 261: 4}
+_DISTANCES = {2: 4, 4: 4, 9: 4, 24: 8, 41: 4, 42: 4, 260: 8, 261: 4}
 _BRANCHES, _PAGES = (282, 283), (275, 311)
 _LOW_BITS = {277: 0, 278: 0, 284: 1, 285: 2, 286: 3, 299: 4, 312: 3}
-_BY_WORD = (311, 312)
-_JUMP = struct.pack("<II", 0x58000050, 0xD61F0200)  # ldr x16, #8; br x16
+_BY_WORD = (9, 41, 42, 311, 312)
+_CALLS = (4, *_BRANCHES)
+_JUMP_X86 = bytes.fromhex("ff25020000000000")  # jmp *8(code)
+_JUMP_ARM = struct.pack("<II", 0x58000050, 0xD61F0200)  # ldr x16, #8; br x16
 
 _SECTION = struct.Struct("<IIQQQQIIQQ")
 _SYMBOL = struct.Struct("<IBBHQQ")
@@ -135,8 +137,9 @@ class _Block:
             else:
                 self.own.append(offset)
             return True
-        if kind in _BY_WORD or (kind in _BRANCHES and target is None):
-            target = self._jump(symbol) + (len(_JUMP) if kind in _BY_WORD else 0)
+        if kind in _BY_WORD or (kind in _CALLS and target is None):
+            jump = _JUMP_X86 if kind < 256 else _JUMP_ARM
+            target = self._jump(symbol, jump) + (len(jump) if kind in _BY_WORD else 0)
         if target is None:
             return False
         target += addend
@@ -159,11 +162,11 @@ class _Block:
         _add_to(self.content, "<I", offset, bits)
         return True
 
-    def _jump(self, symbol: _Symbol) -> int:
+    def _jump(self, symbol: _Symbol, jump: bytes) -> int:
         """Return the offset of code that jumps to a symbol; the symbol's address follows it."""
         if symbol not in self._jumps:
-            self._jumps[symbol] = self.append(_JUMP + bytes(8), 8)
-            self.relocate(self._jumps[symbol] + len(_JUMP), _ADDRESSES[0], symbol, 0)
+            self._jumps[symbol] = self.append(jump + bytes(8), 8)
+            self.relocate(self._jumps[symbol] + len(jump), _ADDRESSES[0], symbol, 0)
         return self._jumps[symbol]
 
 

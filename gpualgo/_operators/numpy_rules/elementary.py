@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
-from functools import cache
 from typing import Any
 
 from gpualgo._operators.numpy_rules.arithmetic import (
@@ -24,32 +23,31 @@ from gpualgo._operators.numpy_rules.arithmetic import (
     added,
     multiplied,
     parts_of,
+    power_of_two,
     quotient_of,
     real,
     summed,
+    turned,
+    turned_less,
+    unless_large,
 )
 from gpualgo._operators.numpy_rules.storage import f64
-from gpualgo._operators.numpy_rules.values import Float, Integer, choose
+from gpualgo._operators.numpy_rules.values import WORDS, Float, Integer, choose
+
+_WORD = WORDS[SINGLE.type]
 
 # --- Exponentials.
-
-
-def _power_of_two(x: Real, exponent: Integer) -> Any:
-    """Return 2 to an integer in the range of x, of which the low bits are used."""
-    return x.of_bits((exponent + x.format.bias) << x.format.mantissa)
 
 
 def _reduced(x: Real) -> tuple[Any, Any, Any]:
     """Return k (in the low bits), r and the rounding error of r, for x = k log 2 + r."""
     form = x.format
-    shifted = x * float(1 / LN2) + form.magic
+    shifted = x.fused(float(1 / LN2), form.magic)
     k = shifted - form.magic
-    if form.is_wide:
-        return shifted.bits, x - k * float(LN2), 0.0
     high_part, low_part = parts_of(LN2, 41 if form is DOUBLE else 14)
-    high, low = x - k * high_part, k * low_part
-    r = high - low
-    return shifted.bits, r, (high - r) - low
+    high = k.fused(-high_part, x)
+    r = k.fused(-low_part, high)
+    return shifted.bits, r, k.fused(-low_part, high - r)
 
 
 def _scaled(x: Real, k: Integer, sign: Real) -> Any:
@@ -57,26 +55,26 @@ def _scaled(x: Real, k: Integer, sign: Real) -> Any:
 
     x is large enough that x 2^-shift is normal, unless `sign` is negative.
     """
-    if x.format.is_wide:
-        return x * _power_of_two(x, k)
     shift = 60 if x.format is DOUBLE else 30
     is_negative = sign < 0.0
     first = k + choose(is_negative, k.like(shift), -shift)
-    return x * _power_of_two(x, first) * choose(is_negative, x.like(2.0**-shift), 2.0**shift)
+    return x * power_of_two(x, first) * choose(is_negative, x.like(2.0**-shift), 2.0**shift)
 
 
-def _beyond(r: Real, is_exact: bool = False) -> Any:
-    """Return exp(r) - 1 - r for a small r; the product with a first coefficient of ½ is exact."""
-    square = r * r
-    if is_exact:
-        return square * 0.5 + square * r * r.polynomial("exp", 1)
-    return square * r.polynomial("exp")
+def _growth(r: Real, term: Any) -> Any:
+    """Return exp(r) - 1 - r + a term for a small r."""
+    return (r * r).fused(r.fused(r.polynomial("exp"), 0.5), term)
+
+
+def _exp_of(k: Integer, r: Real, low: Any, sign: Real) -> Any:
+    """Return 2^k exp(r + low)."""
+    total, lost = added(1.0, r)
+    return _scaled(total + _growth(r, lost + low), k, sign)
 
 
 def _exp(x: Real) -> Any:
     x = x.within(x.format.lowest, x.format.largest)
-    k, r, _ = _reduced(x)
-    return _scaled(1.0 + (r + _beyond(r)), k, x)
+    return _exp_of(*_reduced(x), x)
 
 
 def _exp2(x: Real, low: Any = 0.0) -> Any:
@@ -84,8 +82,13 @@ def _exp2(x: Real, low: Any = 0.0) -> Any:
     form = x.format
     x = x.within(form.lowest * 1.45, form.largest * 1.45)
     shifted = x + form.magic
-    r = ((x - (shifted - form.magic)) + low) * float(LN2)
-    return _scaled(1.0 + (r + _beyond(r)), shifted.bits, x)
+    near = x - (shifted - form.magic)
+    high, rest = parts_of(LN2, form.mantissa + 1)
+    r, lost = multiplied(near, high)
+    if isinstance(low, Real):
+        r, more = added(r, low * high)
+        lost = lost + more
+    return _exp_of(shifted.bits, r, near.fused(rest, lost), x)
 
 
 def _expm1(x: Real) -> Any:
@@ -93,32 +96,33 @@ def _expm1(x: Real) -> Any:
     x = x.within(-is_large * 2 / 3, form.largest)
     k, r, error = _reduced(x)
     # 2^-k is replaced by 0 if it is too small to change 1; for larger k it would be subnormal.
-    inverse = _power_of_two(x, -k)
+    inverse = power_of_two(x, -k)
     difference, lost = added(1.0, -choose(x > is_large, 0.0, inverse))
     total, more = added(difference, r)  # the difference is 0 or larger than |r|
-    result = _scaled(total + (lost + (more + error) + _beyond(r, form is SINGLE)), k, x)
+    result = _scaled(total + _growth(r, lost + (more + error)), k, x)
     tiny = 2.0 ** -(form.mantissa + 2)
     return choose(abs(x) < tiny, x, result)  # keeps -0 and subnormals
 
 
 def _tanh(x: Real) -> Any:
-    most = 10.0 if x.format is SINGLE else 20.0
-    size = abs(x)
-    size = choose(size > most, most, size)
-    k, r, _ = _reduced(size + size)
-    power, growth = _power_of_two(x, k), r + _beyond(r)
+    """Return (exp(2 x) - 1) / (exp(2 x) + 1), or as a rational function."""
     if x.format.is_wide:
-        t = power * growth + (power - 1.0)
-        return (t / (t + 2.0)).signed(x)
-    under, lost = added(power + 1.0, power * growth)
-    z = size * size
-    is_small = size < 0.625
-    over = choose(is_small, size * z * z.polynomial("tanh"), -2.0)
-    quotient = over / choose(is_small, z.polynomial("tanh under"), under)
-    # -2 / (under + lost) is about quotient + quotient² lost / 2
-    rest = choose(is_small, 0.0, quotient * quotient * (lost * 0.5))
-    total, error = added(choose(is_small, size, 1.0), quotient)
-    return (total + (error + rest)).signed(x)
+        x = x.within(-9.02, 9.02)
+        z = x * x
+        return x * z.polynomial("tanh") / z.polynomial("tanh under")
+    size = abs(x)
+    size = choose(size > 20.0, 20.0, size)
+    k, r, error = _reduced(size + size)
+    power = power_of_two(x, k)
+    growth, rest = added(r, _growth(r, error))
+    parts = []
+    for one in (-1.0, 1.0):
+        base, missed = added(power, power.like(one))
+        total, lost = added(base, power * growth)
+        parts.append((total, power.fused(rest, missed) + lost))
+    (over, more), (under, lost) = parts
+    quotient, low = quotient_of(over, under, more, lost)
+    return (quotient + low).signed(x)
 
 
 def _hyperbolic(x: Real, is_odd: bool) -> Any:
@@ -129,7 +133,7 @@ def _hyperbolic(x: Real, is_odd: bool) -> Any:
     even, odd = z * z.polynomial("cosh"), r * z * z.polynomial("sinh") + error
     # 2^-2k is replaced by 0 if it is too small to change 1.
     is_large = size > (15.0 if x.format is SINGLE else 30.0)
-    inverse = choose(is_large, 0.0, _power_of_two(x, -(k + k)))
+    inverse = choose(is_large, 0.0, power_of_two(x, -(k + k)))
     (total, lost), difference = added(1.0, inverse), 1.0 - inverse
     first, second = (difference, total) if is_odd else (total, difference)
     product, more = multiplied(second, r)
@@ -152,23 +156,28 @@ def _log_parts(x: Real, bits: Any) -> tuple[Any, Any, Any]:
     mantissa, bias = x.format.mantissa, x.format.bias
     offset = 2 * (bias + 1)
     root = 0x3F3504F3 if x.format is SINGLE else 0x3FE6A09E667F3BCD  # bits of √½
-    biased = (bits + ((offset << mantissa) - root)) >> mantissa
+    above = bits - root
+    biased = (above + (offset << mantissa)) >> mantissa
     e = x.of_bits(biased | (bias + mantissa) << mantissa) - (2.0**mantissa + offset)
-    shift = (biased - offset) << mantissa
+    shift = above & -(1 << mantissa)
     return e, shift, x.of_bits(bits - shift) - 1.0
 
 
 def _normal_bits(x: Real) -> Any:
     """Return the bits for `_log_parts` of a positive number, which may be subnormal."""
     form = x.format
-    if form.is_wide:
-        return x.bits
     grown = (x * 2.0 ** (form.mantissa + 2)).bits - ((form.mantissa + 2) << form.mantissa)
     return choose(x < 2.0 ** (1 - form.bias), grown, x.bits)
 
 
 def _log_tail(f: Real, lost: Any = 0.0) -> Any:
     """Return f - log(1 + f + lost / 2), where `lost` is below the precision of 1 + f."""
+    if f.format is SINGLE:
+        square, rest = multiplied(f, f)
+        rest = rest * 0.5
+        if isinstance(lost, Real):
+            rest = lost.fused(-0.5, rest - lost * f * f.polynomial("slope"))
+        return square.fused(f.fused(f.polynomial("log1p"), 0.5), rest)
     s = f / (2.0 + f)
     z = s * s
     tail = s * (f - z * z.polynomial("log"))
@@ -179,10 +188,8 @@ def _log_tail(f: Real, lost: Any = 0.0) -> Any:
 
 def _log_of(e: Real, f: Real, tail: Real) -> Any:
     """Return e log 2 + f - tail."""
-    if e.format.is_wide:
-        return e * float(LN2) + (f - tail)
     high, low = parts_of(LN2, 41 if e.format is DOUBLE else 14)
-    return e * high + (f - (tail - e * low))
+    return e.fused(high, f - e.fused(-low, tail))
 
 
 def _with_special_cases(u: Real, x: Real, result: Real) -> Any:
@@ -202,16 +209,18 @@ def _log_to(base: Fraction, log_base: Fraction) -> Callable[[Real], Any]:
     def log(x: Real) -> Any:
         form = x.format
         e, _, f = _log_parts(x, _normal_bits(x))
-        tail = _log_tail(f)
-        if form.is_wide:
-            return _with_special_cases(x, x, e * float(base) + (f - tail) * float(1 / log_base))
-        # f is cut, so that its product with the factor's upper half is exact.
-        cut = f.of_bits(f.bits & -(1 << form.mantissa + 2 - form.half))
-        high, low = parts_of(1 / log_base, form.half)
+        high, low = parts_of(1 / log_base, form.mantissa + 1)
         whole, part = parts_of(base, form.mantissa + 1 - (11 if form is DOUBLE else 8))
-        total, error = added(e * whole, cut * high)
-        rest = ((f - cut) - tail) * float(1 / log_base) + cut * low + e * part
-        return _with_special_cases(x, x, total + (error + rest))
+        product, lost = multiplied(f, high)
+        total, error = added(e * whole, product)
+        rest = e.fused(part, f.fused(low, lost)) + error
+        if form is SINGLE:
+            square, lost = multiplied(f, f)
+            rest = (square * f).fused(f.polynomial("log1p"), lost * 0.5).fused(-high, rest)
+            rest = square.fused(-high / 2, rest)
+        else:
+            rest = _log_tail(f).fused(-high, rest)
+        return _with_special_cases(x, x, total + rest)
 
     return log
 
@@ -230,10 +239,7 @@ def _log1p(x: Real, low: Any = 0.0, extra: Any = 0.0) -> Any:
 def _root_of(x: Real, low: Any) -> tuple[Any, Any]:
     """Return the square root of x + low in two parts."""
     root = x.intrinsic("sqrt")
-    if x.format.is_wide:
-        return root, 0.0
-    square, rest = multiplied(root, root)
-    return root, choose(x > 0.0, (((x - square) - rest) + low) / (root + root), 0.0)
+    return root, choose(x > 0.0, (root.fused(-root, x) + low) / (root + root), 0.0)
 
 
 # --- Inverse hyperbolic functions, by log1p of a number in two parts.
@@ -242,21 +248,25 @@ def _root_of(x: Real, low: Any) -> tuple[Any, Any]:
 def _log1p_or_log_of_twice(x: Real, high: Real, low: Any) -> Any:
     """Return log(1 + high + low), or log(2 x) for x so large that it is the same."""
     is_large = x > 2.0 ** (x.format.mantissa + 8)
-    if not x.format.is_wide:
-        low = choose(is_large, 0.0, low)
+    low = choose(is_large, 0.0, low)
     return _log1p(choose(is_large, x, high), low, choose(is_large, x.like(1.0), 0.0))
 
 
 def _arcsinh(x: Real) -> Any:
     size = abs(x)
-    square = size * size
-    high, low = added(size, square / (1.0 + (square + 1.0).intrinsic("sqrt")))
-    return _log1p_or_log_of_twice(size, high, low).signed(x)
+    square, error = multiplied(size, size)
+    total, lost = summed(square, size.like(1.0))
+    root, rest = _root_of(total, lost + error)
+    high, low = added(size, root - 1.0)
+    result = _log1p_or_log_of_twice(size, high, low + rest).signed(x)
+    return choose(size < 2.0 ** -(x.format.mantissa // 2 + 2), x, result)
 
 
 def _arccosh(x: Real) -> Any:
     t = x - 1.0
-    root, rest = _root_of(*multiplied(t, t + 2.0))
+    more, lost = added(t.like(2.0), t)
+    product, error = multiplied(t, more)
+    root, rest = _root_of(product, t.fused(lost, error))
     high, low = added(root, t)
     return choose(x < 1.0, NAN, _log1p_or_log_of_twice(x, high, low + rest))
 
@@ -279,21 +289,18 @@ def _angle(up: Real, across: Any, is_back: Integer | None = None) -> Any:
     is_mid = small > large * (math.sqrt(2) - 1)
     (total, lost), (difference, more) = added(large, small), added(large, -small)
     top, bottom = choose(is_mid, -difference, small), choose(is_mid, total, large)
-    if not form.is_wide:
-        lost, more = choose(is_mid, lost, 0.0), choose(is_mid, -more, 0.0)
+    lost, more = choose(is_mid, lost, 0.0), choose(is_mid, -more, 0.0)
     t, rest = quotient_of(top, bottom, more, lost)
-    if not form.is_wide:  # errors of subnormal products are not exact
-        rest = choose(small < 2.0 ** -(form.bias * 3 // 4), 0.0, rest)
-    z = t * t
-    rest = t * z * z.polynomial("arctan") + rest
     turns = choose(is_mid, t.like(1.0), 0.0)
     turns, is_less = choose(is_steep, 2.0 - turns, turns), is_steep
     if is_back is not None:
         turns, is_less = choose(is_back, 4.0 - turns, turns), is_steep ^ is_back
+    z = t * t
+    rest = (t * z).fused(z.polynomial("arctan"), rest)
     t, rest = choose(is_less, -t, t), choose(is_less, -rest, rest)
     high, low = parts_of(PI / 4, form.mantissa - 2)
     total, error = added(turns * high, t)
-    return total + (error + (rest + turns * low))
+    return total + (error + turns.fused(low, rest))
 
 
 def _arctan2(y: Real, x: Real) -> Any:
@@ -306,10 +313,14 @@ def _arctan2(y: Real, x: Real) -> Any:
     )
     large = choose(up > across, up, across)
     across = choose(large == 0.0, 1.0, across)
-    if not x.format.is_wide:  # no exact product overflows or is subnormal
-        scale = choose(large < 2.0**-700, x.like(2.0**500), large > 2.0**900, 2.0**-100, 1.0)
-        up, across = up * scale, across * scale
-    return _unless_nan(x, y, _angle(up, across, x.is_negative()).signed(y))
+    is_back = x.is_negative()
+    # The arctangent of a small quotient is the quotient. Of others no exact product is subnormal.
+    is_small = (up < across * 2.0 ** -(x.format.mantissa // 2 + 3)) & ~is_back
+    quotient = up / across
+    tiny, growth, huge, drop = (2.0 ** (x.format.bias * i // 20) for i in (-14, 10, 18, -2))
+    scale = choose(large < tiny, x.like(growth), large > huge, drop, 1.0)
+    angle = _angle(up * scale, across * scale, is_back)
+    return _unless_nan(x, y, choose(is_small, quotient, angle).signed(y))
 
 
 def _arctan(x: Real) -> Any:
@@ -323,120 +334,37 @@ def _arcsin(x: Real, is_cosine: bool = False) -> Any:
     size, sign = abs(x), x.like(1.0).signed(x)
     is_large = size > 0.5
     z = choose(is_large, (1.0 - size) * 0.5, size * size)
-    root, twice = z.intrinsic("sqrt"), choose(is_large, z.like(2.0), 1.0)
+    root, rest = _root_of(z, 0.0) if x.format is SINGLE else (z.intrinsic("sqrt"), z.like(0.0))
+    twice, rest = choose(is_large, z.like(2.0), 1.0), choose(is_large, rest, 0.0)
     if is_cosine:
-        quarters, s = choose(is_large, 1.0 - sign, 1.0), choose(is_large, -sign * root, x) * twice
+        quarters = choose(is_large, 1.0 - sign, 1.0)
+        s, rest = choose(is_large, -sign * root, x) * twice, -sign * rest * twice
     else:
-        quarters, s = choose(is_large, x.like(1.0), 0.0), choose(is_large, root, -size) * twice
+        quarters = choose(is_large, x.like(1.0), 0.0)
+        s, rest = choose(is_large, root, -size) * twice, rest * twice
     high, low = parts_of(PI / 2, x.format.mantissa)
     total, error = added(quarters * high, -s)
-    result = total + ((error + quarters * low) - s * z * z.polynomial("arcsin"))
+    tail = (s * z).fused(z.polynomial("arcsin"), rest)
+    result = total + (quarters.fused(low, error) - tail)
     return result if is_cosine else result.signed(x)
 
 
-_PRECISION = 1400
-
-
-@cache
-def _two_over_pi() -> int:
-    """Return 2/π times 2^_PRECISION."""
-
-    def arctan(inverse: int) -> int:
-        term = total = (1 << _PRECISION) // inverse
-        for n in range(3, _PRECISION, 2):
-            term //= -inverse * inverse
-            total += term // n
-        return total
-
-    pi = 4 * (4 * arctan(5) - arctan(239))  # J. Machin's formula, 1706
-    return (1 << 2 * _PRECISION + 1) // pi
-
-
-# |x| is multiplied by 2/π without those bits whose products are multiples of 4, as by M. H. Payne
-# and R. N. Hanek (1983). Selects find the bits: loads from a table would not be vectorised.
-
-
-def _turned_single(x: Real) -> tuple[Any, Any]:
-    """Return k (in the low bits, up to fours) and r for |x| = k π/2 + r, x a float32."""
-    size = abs(x)
-    scaled, row = size, [0.0, 0.0, 0.0]
-    for i in range(4):  # x without 2^32i times a part of a turn
-        turn = Fraction(_two_over_pi(), 1 << _PRECISION + 2) * 2 ** (32 * i) % 2**23
-        parts = parts_of(turn, 29, 29)
-        if i == 0:
-            row = [*parts]
-            continue
-        is_beyond = size > math.nextafter(2.0 ** (32 * i), 0.0)
-        row = [choose(is_beyond, x.like(a), b) for a, b in zip(parts, row, strict=True)]
-        scaled = choose(is_beyond, size * 2.0 ** (-32 * i), scaled)
-    p0, p1, p2 = (scaled * part for part in row)
-    p0, p1 = p0 - p0.intrinsic("rint"), p1 - p1.intrinsic("rint")
-    k = ((p0 + p1 + p2) * 4.0).intrinsic("rint")
-    r = (((p0 - k * 0.25) + p1) + p2) * float(2 * PI)
-    return (k + x.format.magic).bits, r
-
-
-def _turned(x: Real) -> tuple[Any, Any, Any]:
-    """Return k (in the low bits, up to fours) and r in two parts, for |x| = k π/2 + r."""
-    if x.format.is_wide:
-        return *_turned_single(x), 0.0
-    form = x.format
-    size = abs(x)
-    exponent = x.of_bits(size.bits >> form.mantissa | x.like(2.0**form.mantissa).bits)
-    exponent = exponent - (2.0**form.mantissa + form.bias)
-    exponent = choose(exponent < 0.0, 0.0, exponent)
-    shifted = (exponent - 26.0) * (1 / 53) + form.magic
-    row = shifted - form.magic  # of 53 exponents
-    # Bits of 2/π of the values 2^53 to 2^1, 2^0 to 2^-52, …
-    words: list[Any] = [
-        float((_two_over_pi() >> _PRECISION + 1 - 53 * i) % (1 << 53)) for i in range(24)
-    ]
-    for step in (16, 8, 4, 2, 1):
-        is_later, later = (shifted.bits & step) != 0, words[step:]
-        words = [
-            choose(is_later, x.like(later[i]), words[i]) if i < len(later) else words[i]
-            for i in range(min(step + 4, len(words)))
-        ]
-    size = size * _power_of_two(x, (row * -53.0 + form.magic).bits)
-    products = [multiplied(size * 2.0 ** (1 - 53 * i), words[i]) for i in range(5)]
-    (p0, e0), (p1, e1), (p2, e2), (p3, e3), (p4, _) = products
-    total, rest, lows = _without_fours(p0), e3 + p4, []
-    for term in (_without_fours(e0), _without_fours(p1), e1, p2):
-        total, low = summed(total, term)
-        lows.append(low)
-    k = total.intrinsic("rint")
-    total = total - k
-    for term in (e2, p3, *lows):
-        total, low = summed(total, term)
-        rest = rest + low
-    quarter, less = parts_of(PI / 2, 53)
-    r, error = multiplied(total, quarter)
-    return (k + form.magic).bits, r, error + (total * less + rest * quarter)
-
-
-def _without_fours(x: Real) -> Any:
-    return x - (x * 0.25).intrinsic("rint") * 4.0
-
-
-def _sine_and_cosine(x: Real) -> tuple[Integer, Any, Any]:
+def _sine_and_cosine(x: Real, is_large: bool) -> tuple[Integer, Any, Any]:
     """Return k (in the low bits), and sine and cosine of r in two parts."""
-    k, r, low = _turned(x)
+    k, r, low = (turned if is_large else turned_less)(x)
     z = r * r
     half = z * 0.5
     near = 1.0 - half
-    sine = z * r * z.polynomial("sin")
-    cosine = z * z * z.polynomial("cos")
-    if not x.format.is_wide:
-        sine = sine + low * near
-        cosine = ((1.0 - near) - half) + (cosine - r * low)
+    sine = (z * r).fused(z.polynomial("sin"), low * near)
+    cosine = (z * z).fused(z.polynomial("cos"), r.fused(-low, (1.0 - near) - half))
     return k, (r, sine), (near, cosine)
 
 
-def _trigonometric(quarter: int) -> Callable[[Real], Any]:
+def _trigonometric(name: str, quarter: int) -> Callable[[Real], Any]:
     """Return the sine, turned by quarters."""
 
-    def function(x: Real) -> Any:
-        k, sine, cosine = _sine_and_cosine(x)
+    def function(x: Real, is_large: bool = False) -> Any:
+        k, sine, cosine = _sine_and_cosine(x, is_large)
         k = k + quarter
         is_cosine, is_flipped = (k & 1) != 0, (k & 2) != 0
         high, low = (choose(is_cosine, b, a) for a, b in zip(sine, cosine, strict=True))
@@ -444,46 +372,62 @@ def _trigonometric(quarter: int) -> Callable[[Real], Any]:
         if quarter:
             return choose(is_flipped, -result, result)
         result = choose(is_flipped ^ x.is_negative(), -result, result)
-        return result if x.format.is_wide else choose(abs(x) < 2.0**-27, x, result)
+        return choose(abs(x) < 2.0**-27, x, result)
 
-    return function
+    return _of_any_size(name, function)
 
 
-def _tan(x: Real) -> Any:
-    k, sine, cosine = _sine_and_cosine(x)
-    (high, low), (under, rest) = added(*sine), added(*cosine)
+def _of_any_size(name: str, function: Callable[..., Any]) -> Callable[[Real], Any]:
+    def complete(x: Real) -> Any:
+        limit, form = (2.0**13, WIDE) if x.format is SINGLE else (2.0**19, DOUBLE)
+        return unless_large(
+            name, x, limit, function(x), lambda large: function(real(large, form), True)
+        )
+
+    return complete
+
+
+def _tan(x: Real, is_large: bool = False) -> Any:
+    k, r, low = (turned if is_large else turned_less)(x)
+    z, error = multiplied(r, r)
+    cube, lost = multiplied(r, z)
+    lost = r.fused(error, lost) * (1 / 3)
+    slope = z.fused(z.fused(z.fused(17 / 45, 2 / 3), 1.0), 1.0)  # about 1 / cos²(r)
+    low = slope.fused(low, lost)
+    tail = cube.fused(1 / 3, (cube * z).fused(z.polynomial("tan"), low))
+    high, low = added(r, tail)
+    inverse = 1.0 / high
+    rest = inverse.fused(-low, inverse.fused(-high, 1.0))
     is_odd = (k & 1) != 0
-    top, bottom = choose(is_odd, under, high), choose(is_odd, high, under)
-    tops = bottoms = 0.0
-    if not x.format.is_wide:
-        tops, bottoms = choose(is_odd, rest, low), choose(is_odd, low, rest)
-    quotient, error = quotient_of(top, bottom, tops, bottoms)
-    result = quotient + error
-    result = choose(is_odd ^ x.is_negative(), -result, result)
-    return result if x.format.is_wide else choose(abs(x) < 2.0**-27, x, result)
+    result = choose(is_odd, inverse.fused(-rest, -inverse), high)
+    result = choose(x.is_negative(), -result, result)
+    return choose(abs(x) < 2.0**-27, x, result)
 
 
 # --- Roots and powers.
 
 
 def _cbrt(x: Real) -> Any:
-    form = x.format
-    size = abs(x)
-    e, _, f = _log_parts(x, _normal_bits(size))
-    shifted = e * (1 / 3) + form.magic
-    rest = e - (shifted - form.magic) * 3.0
-    above, below = rest > 0.5, rest < -0.5
-    factor = choose(above, x.like(2.0 ** (-1 / 3)), below, 2.0 ** (1 / 3), 1.0)
-    number = (1.0 + f) * choose(above, x.like(2.0), below, 0.5, 1.0)
-    y = f.polynomial("cbrt") * factor  # number^(-1/3)
-    error = 1.0 - number * y * (y * y)
-    y = y + y * (error * (1 / 3 + error * (2 / 9)))
-    root = number * (y * y)
-    if not form.is_wide:  # one more step, with an exact remainder
-        square, lost = multiplied(root, root)
-        cube, less = multiplied(square, root)
-        root = root + ((number - cube) - (less + lost * root)) * (y * y * (1 / 3))
-    result = (root * _power_of_two(x, shifted.bits)).signed(x)
+    form, size = x.format, abs(x)
+    # so that no product overflows, and no error is subnormal
+    is_small, bits = size < 1.0, 12 if form is SINGLE else 100
+    number = size * choose(is_small, x.like(2.0 ** (6 * bits)), 2.0 ** (-3 * bits))
+    # A linear function of the bits is number^(-1/3), a tenth off at most.
+    word = number.bits if form is SINGLE else (number.bits >> 32).truncated(_WORD)
+    top = x.made(x.code.builder.sitofp(word.raw, x.raw.type))
+    unit = 2.0 ** (form.mantissa % 32)
+    guess = top.fused(-1 / 3, (form.bias * 4 / 3 - 0.068) * unit)
+    word = Integer(x.code, x.code.builder.fptosi(guess.raw, _WORD))
+    y = x.of_bits(word if form is SINGLE else word.extended(x.bits.raw.type) << 32)
+    error = (number * y).fused(-(y * y), 1.0)
+    y = (y * error).fused(error.polynomial("cbrt"), y)
+    square = y * y
+    root = number * square
+    # one more step, with an exact remainder
+    product, lost = multiplied(root, root)
+    rest = root.fused(-lost, product.fused(-root, number))
+    root = rest.fused(square * (1 / 3), root)
+    result = (root * choose(is_small, x.like(2.0 ** (-2 * bits)), 2.0**bits)).signed(x)
     return choose(x == 0.0, x, size < INF, result, x)
 
 
@@ -510,34 +454,44 @@ def _log2_in_parts(x: Real) -> tuple[Any, Any]:
     under, lost = added(2.0, f)
     s, low = quotient_of(f, under, 0.0, lost)
     square, error = multiplied(s, s)
-    error = error + 2.0 * s * low
-    # atanh(s) = s + s w, w = s²/3 + s⁴ (…)
-    third, rest = parts_of(Fraction(1, 3), 53)
-    high, less = multiplied(square, third)
-    less = less + (error * third + square * rest)
-    w, more = added(high, square * square * square.polynomial("power"))
-    more = more + less
-    product, error = multiplied(s, w)
-    total, lower = added(s, product)
-    lower = lower + (low + (error + (s * more + low * w)))
-    # times 2 / log(2)
+    error = s.fused(low + low, error)
+    # log2(1 + f) = g + g w, g = 2 s / log(2), w = s²/3 + s⁴ (…)
     factor, part = parts_of(2 / LN2, 53)
-    high, error = multiplied(total, factor)
-    error = error + (lower * factor + total * part)
-    result, lost = added(e, high)
-    return result, lost + error
+    g, rest = multiplied(s, factor)
+    rest = s.fused(part, low.fused(factor, rest))
+    third, part = parts_of(Fraction(1, 3), 53)
+    high, less = multiplied(square, third)
+    less = square.fused(part, error.fused(third, less))
+    w, more = added(high, square * square * square.polynomial("power"))
+    product, error = multiplied(g, w)
+    total, lost = added(e, g)
+    result, last = added(total, product)
+    return result, (lost + rest.fused(w, rest)) + (g.fused(more + less, error) + last)
+
+
+def _power_of_single(size: Real, y: Real) -> Any:
+    wide = real(size, WIDE)
+    e, _, f = _log_parts(wide, wide.bits)
+    product = real(y, WIDE) * f.fused(f.polynomial("log2"), e)
+    product = product.within(SINGLE.lowest * 1.45, SINGLE.largest * 1.45)
+    shifted = product + WIDE.magic
+    r = real((product - (shifted - WIDE.magic)) * float(LN2), SINGLE)
+    result = _exp_of(shifted.bits.truncated(_WORD), r, 0.0, real(product, SINGLE))
+    is_less = (size < 1.0) ^ (y < 0.0)
+    is_end = (size == 0.0) | (size == INF)
+    return choose(is_end, choose(is_less, size.like(0.0), INF), result)
 
 
 def _power(x: Real, y: Real) -> Any:
     size = abs(x)
     if x.format is SINGLE:
-        result = real(_exp(real(y, WIDE) * _log(real(size, WIDE))), SINGLE)
+        result = _power_of_single(size, y)
     else:
         high, low = _log2_in_parts(size)
         high = choose(size == 0.0, -INF, size == INF, INF, high)
         product, error = multiplied(high, y)
-        is_moderate = abs(product) < 1100.0
-        result = _exp2(product, choose(is_moderate, error + low * y, 0.0))
+        is_moderate = (abs(product) < 1100.0) & (product != 0.0)  # y may be the largest float
+        result = _exp2(product, choose(is_moderate, low.fused(y, error), 0.0))
     half = y * 0.5
     is_whole, is_even = y.intrinsic("rint") == y, half.intrinsic("rint") == half
     result = choose(x.is_negative() & is_whole & ~is_even, -result, result)
@@ -559,14 +513,12 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "log": _log, "log1p": _log1p, "log2": _log_to(Fraction(1), LN2),
     "log10": _log_to(LN2 / LN10, LN10),
     "asinh": _arcsinh, "acosh": _arccosh, "atanh": _arctanh,
-    "sin": _trigonometric(0), "cos": _trigonometric(1), "tan": _tan,
+    "sin": _trigonometric("sin", 0), "cos": _trigonometric("cos", 1),
+    "tan": _of_any_size("tan", _tan),
     "asin": _arcsin, "acos": lambda x: _arcsin(x, True), "atan": _arctan, "atan2": _arctan2,
     "cbrt": _cbrt, "hypot": _hypot, "pow": _power,
 }  # fmt: skip
-# Those within 1 unit in the last place in float32 arithmetic, and faster; others use float64.
-_IN_FLOAT32 = (
-    "exp", "exp2", "expm1", "tanh", "sinh", "cosh", "log", "log1p", "atan", "pow",
-)  # fmt: skip
+_WIDE = ("tanh", "hypot")  # of float32 computed in float64, as that is faster
 
 
 def _function(name: str) -> Callable[..., Any]:
@@ -574,7 +526,7 @@ def _function(name: str) -> Callable[..., Any]:
 
     def generate(*numbers: Float) -> Any:
         ty = numbers[0].raw.type
-        form = DOUBLE if ty == f64 else SINGLE if name in _IN_FLOAT32 else WIDE
+        form = DOUBLE if ty == f64 else WIDE if name in _WIDE else SINGLE
         result = function(*(real(number, form) for number in numbers))
         return numbers[0].made(result.to(ty).raw)
 
