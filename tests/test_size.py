@@ -14,10 +14,10 @@ from support import REPOSITORY
 # Lines of Python below each folder of gpualgo/ and in bench/, and of CUDA below cuda_src/.
 LINES = {
     "bench": 3_000,
-    "gpualgo": 63_467,
-    "gpualgo/_algorithms": 22_077,
-    "gpualgo/_api": 2_297,
-    "gpualgo/_arrays": 1_787,
+    "gpualgo": 63_480,
+    "gpualgo/_algorithms": 22_081,
+    "gpualgo/_api": 2_298,
+    "gpualgo/_arrays": 1_795,
     "gpualgo/_base": 2_273,
     "gpualgo/_cli": 1_145,
     "gpualgo/_cpu": 2_968,

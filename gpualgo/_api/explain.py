@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
 from gpualgo._algorithms import ALGORITHMS
-from gpualgo._arrays.view import View
+from gpualgo._arrays.view import View, placeholder
 from gpualgo._base import recording, records
 from gpualgo._base.errors import CapturesChanged, CompileError, shown
 from gpualgo._cuda import build
@@ -337,10 +337,11 @@ def cuda_plan(request: Request) -> Plan | None:
     else:
         library = views[0].library
         targets = tuple(
-            View(0, result.shape, result.strides(), result.dtype, problem.device, library, False,
-                 None)
-            for result in problem.results
-        )  # fmt: skip
+            placeholder(number, result.shape, result.dtype, problem.device)._replace(
+                strides=result.strides(), library=library
+            )
+            for number, result in enumerate(problem.results, 1)
+        )
     if all(0 in target.shape for target in targets):
         return None
     return plan_for(problem, views, op, targets, is_new=out is None)

@@ -146,7 +146,7 @@ class CudaRecording:
             for later in joined if driver.is_free(handle) else ():
                 streams.wait_for(later, handle, self.device)
             if driver.is_capturing(handle):  # captured into another graph, whose end is unknown
-                recording.keep_alive(self._all_held)
+                recording.keep_alive([*self._all_held])  # `replace` empties the list itself
                 return
             driver.record(handle, self._ran)
             if stream is None and self._has_host_arrays:

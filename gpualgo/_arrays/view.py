@@ -72,6 +72,14 @@ def dense_view(pointer: int, shape: tuple[int, ...], dtype: np.dtype[Any], devic
     return View(pointer, shape, strides, dtype, device, None, False, None)
 
 
+def placeholder(number: int, shape: tuple[int, ...], dtype: np.dtype[Any], device: int) -> View:
+    """Return a dense view for planners, whose address is not known yet.
+
+    Each of a plan has another `number` from 1 on. Planners take neighbours for fields of a record.
+    """
+    return dense_view(number << 44, shape, dtype, device)
+
+
 class NumPy:
     name = "numpy"
     has_producers = False

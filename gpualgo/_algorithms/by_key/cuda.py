@@ -15,7 +15,7 @@ from gpualgo._algorithms.radix_sort.cuda_passes import Window, position_bytes
 from gpualgo._algorithms.radix_sort.problem import sort_problem
 from gpualgo._algorithms.select.cuda import access_of
 from gpualgo._algorithms.transform import cuda as elementwise
-from gpualgo._arrays.view import NumPy, View, dense_view
+from gpualgo._arrays.view import NumPy, View, dense_view, placeholder
 from gpualgo._base import records
 from gpualgo._base.records import Computed, Dtype
 from gpualgo._base.strides import dense_strides, merge
@@ -68,7 +68,7 @@ class Parts:
     def array(self, dtype: np.dtype[Any], *shape: int) -> Placed:
         slot = self._at.piece(len(self.pieces))
         self.pieces.append(Piece(math.prod(shape) * dtype.itemsize))
-        return Placed(dense_view(len(self.pieces) << 44, shape, dtype, self.device), slot)
+        return Placed(placeholder(len(self.pieces), shape, dtype, self.device), slot)
 
     def add(
         self, plan_of: Callable[[list[View], list[View], ArgMap], Plan], sources: Sequence[Placed],

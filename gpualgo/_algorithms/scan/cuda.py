@@ -16,7 +16,7 @@ from gpualgo._algorithms.scan import tuning
 from gpualgo._algorithms.scan.problem import Scan, Step, argument_of
 from gpualgo._algorithms.scan.tuning import kernel_of
 from gpualgo._algorithms.transform import cuda as elementwise
-from gpualgo._arrays.view import Interface, View, dense_view
+from gpualgo._arrays.view import Interface, View, placeholder
 from gpualgo._base import records
 from gpualgo._base.strides import Dims, dense_strides, merge
 from gpualgo._cuda import build
@@ -453,7 +453,10 @@ def _of_steps(
     problem: Scan, views: Sequence[View], op: Operator, targets: Sequence[View]
 ) -> Plan:  # fmt: skip
     acc, source, device = problem.acc, problem.source, targets[0].device
-    buffers = [dense_view(0, problem.buffer_shape, leaf, device) for leaf in problem.buffers]
+    buffers = [
+        placeholder(number, problem.buffer_shape, leaf, device)
+        for number, leaf in enumerate(problem.buffers, 1)
+    ]
     at = arg_map(len(views), len(targets))
     slots = [*at.sources, *at.targets, *map(at.piece, range(len(buffers)))]
     known = [*views, *targets, *buffers]

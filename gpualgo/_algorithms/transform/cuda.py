@@ -11,7 +11,7 @@ import numpy as np
 
 from gpualgo._algorithms.transform import tuning
 from gpualgo._algorithms.transform.problem import Transformation
-from gpualgo._arrays.view import View, strides_for
+from gpualgo._arrays.view import View, alignment_of, strides_for
 from gpualgo._base import forks, records, threads
 from gpualgo._base.records import Element, Interleaved
 from gpualgo._base.strides import Dims, merge, order_of
@@ -446,7 +446,8 @@ class _Blocks:
 
     def _plan(self, sources: Sequence[View], targets: Sequence[View]) -> Plan:
         shape = targets[0].shape
-        key = (shape, *((view.ptr & 15, view.strides) for view in (*targets, *sources)))
+        strides = (view.strides for view in (*targets, *sources))
+        key = (shape, alignment_of(targets), alignment_of(sources), *strides)
         with self._lock:
             if key not in self._plans:
                 self._plans[key] = plan_of(self.applied, sources, shape, targets)
