@@ -109,11 +109,17 @@ def test_an_error_stops_all_and_is_raised(place: str, monkeypatch: pytest.Monkey
     assert not running
 
 
-def test_without_a_thread_to_be_had_the_caller_works(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("most", [0, 1])
+def test_without_a_thread_to_be_had_the_caller_works(
+    monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
     _use(monkeypatch, 2)
-    pool = ThreadPoolExecutor(1)
-    pool.shutdown()
-    monkeypatch.setattr(threads, "_pool", pool)
+
+    def refuse(*_: Any) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threads._thread, "start_new_thread", refuse)
+    monkeypatch.setattr(threads, "_pool", threads._Pool(most))
     done: list[int] = []
     threads.run(lambda first, last: done.extend(range(first, last)), 100, 1 << 30)
     assert sorted(done) == list(range(100))
@@ -280,13 +286,17 @@ def test_the_pool_keeps_no_array(monkeypatch: pytest.MonkeyPatch) -> None:
     """A part of a call that the pool has not got to, as others keep it busy, holds nothing."""
     _use(monkeypatch, 2)
     busy = threading.Event()
-    waiting = [threads._get_pool().submit(busy.wait, 30) for _ in range(2)]  # more than it has
+    waiting = [
+        threads._get_pool().submit(lambda: busy.wait(30)) for _ in range(2)
+    ]  # more than it has
     x = np.arange(1 << 20, dtype=np.float32)
     with ga.default_device("cpu"):
         assert ga.histogram((x, x), 1).tolist() == [[x.size]]
     held = weakref.ref(x)
     del x
     assert held() is None
-    assert not any(each.done() for each in waiting)
+    assert not any(each.has_ended for each in waiting)
     busy.set()
-    assert all(each.result() for each in waiting)
+    while not all(each.has_ended for each in waiting):
+        time.sleep(0.001)
+    assert not any(each.error for each in waiting)

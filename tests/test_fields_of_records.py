@@ -88,3 +88,31 @@ def test_blocks_of_a_column_and_a_repeated_row(
     with ga.default_device("cuda"):
         result = ga.transform(lambda a, b: a * 1000 + b, first, second)
     np.testing.assert_array_equal(result, first * 1000 + second)
+
+
+OVERLAPPING = np.dtype(
+    {"names": ["a", "b"], "formats": ["i4", "i2"], "offsets": [0, 0], "itemsize": 4}
+)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: ga.reduce(x, None, sum_and_last),
+        lambda x: ga.inclusive_scan(x, None, sum_and_last)[-1],
+        lambda x: ga.rolling(x, 100, sum_and_last)[0],
+        lambda x: ga.segmented_reduce(x, np.array([0, 100]), (0, 0), sum_and_last)[0],
+        lambda x: ga.reduce_by_key(np.zeros(100, np.int32), x, None, sum_and_last)[1][0],
+        lambda x: ga.reduce(x.reshape(1, 100), None, sum_and_last, axis=1)[0],
+    ],
+    ids=["reduce", "scan", "rolling", "segments", "by key", "rows"],
+)
+def test_fields_that_overlap(call: Callable[[Any], Any]) -> None:
+    """Results have the fields side by side."""
+    x = np.zeros(100, OVERLAPPING)
+    x["a"] = np.arange(100)
+    with ga.default_device("cpu"):
+        for _ in range(2):
+            result = call(x)
+            assert result.tolist() == (4950, 99)
+            assert result.dtype == [("a", "i4"), ("b", "i2")]

@@ -14,11 +14,11 @@ from support import REPOSITORY
 # Lines of Python below each folder of gpualgo/ and in bench/, and of CUDA below cuda_src/.
 LINES = {
     "bench": 3_000,
-    "gpualgo": 63_480,
+    "gpualgo": 63_532,
     "gpualgo/_algorithms": 22_081,
     "gpualgo/_api": 2_298,
-    "gpualgo/_arrays": 1_795,
-    "gpualgo/_base": 2_273,
+    "gpualgo/_arrays": 1_792,
+    "gpualgo/_base": 2_328,
     "gpualgo/_cli": 1_145,
     "gpualgo/_cpu": 2_968,
     "gpualgo/_cuda": 2_218,

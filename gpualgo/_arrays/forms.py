@@ -78,22 +78,19 @@ def form_of(names: Sequence[str], classes: Sequence[Form | None] = ()) -> Form:
 
 
 def structure_of(form: Form, kinds: Sequence[np.dtype[Any]]) -> np.dtype[Any] | None:
-    """Return the structured dtype of a form with fields of these dtypes.
-
-    None if the form is a tuple's, or if fields overlap, so that the order of writing matters.
-    """
-    if not isinstance(form.cls, np.dtype):
-        return None
-    dtype = _structure(form.cls, kinds)
-    extents = sorted((offset, kind.itemsize) for kind, offset, *_ in (dtype.fields or {}).values())
-    is_apart = all(begin + size <= after for (begin, size), (after, _) in pairwise(extents))
-    return dtype if is_apart else None
+    """Return the structured dtype of a form with fields of these dtypes; None for a tuple's."""
+    return _structure(form.cls, kinds) if isinstance(form.cls, np.dtype) else None
 
 
 def _structure(dtype: np.dtype[Any], kinds: Sequence[np.dtype[Any]]) -> np.dtype[Any]:
-    """Return a structured dtype with fields of these dtypes; `dtype` itself if it has them."""
+    """Return a structured dtype with fields of these dtypes, which do not overlap.
+
+    It is `dtype` itself if that is one.
+    """
     assert dtype.names is not None
-    if list(kinds) == [dtype[name] for name in dtype.names]:
+    extents = sorted((offset, kind.itemsize) for kind, offset, *_ in (dtype.fields or {}).values())
+    is_apart = all(begin + size <= after for (begin, size), (after, _) in pairwise(extents))
+    if is_apart and list(kinds) == [dtype[name] for name in dtype.names]:
         return dtype
     return np.dtype(list(zip(dtype.names, kinds, strict=True)), align=dtype.isalignedstruct)
 

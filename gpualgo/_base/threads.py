@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import ctypes
 import mmap
 import os
@@ -11,13 +12,10 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from queue import SimpleQueue
+from typing import Any
 
 from gpualgo._base import forks
-
-if TYPE_CHECKING:
-    from concurrent.futures import Future, ThreadPoolExecutor
-
 
 SMALL_BYTES = 1 << 16  # up to here one thread runs all, untimed
 LARGE_BYTES = 1 << 24  # from here on several threads run even the cheapest operator
@@ -29,7 +27,7 @@ BYTE_SECONDS = 2.5e-10  # estimate for untimed work
 _PIECE_BYTES = 1 << 26  # most work of a thread between checks for signals
 _PIECES_PER_THREAD = 4
 
-_pool: ThreadPoolExecutor | None = None
+_pool: _Pool | None = None
 _lock = forks.Lock()
 _bounds = threading.local()  # set by `at_most`
 
@@ -119,19 +117,26 @@ def _run_pieces(
 ) -> None:
     """Call body for ranges of tasks, by so many threads; return after all have left body."""
     queue = _Queue(body, first, last, pieces, threads)
-    try:
-        queue.wake(1)
-        queue.work()
-    finally:
-        # Helpers write to the caller's memory until they have stopped.
-        queue.close()
+    failure: BaseException | None = None
+    while True:
         try:
-            _wait_for(queue.helpers)
-        finally:
-            queue.forget()
+            if failure is None:
+                queue.wake(1)
+                queue.work()
+            queue.close()
+            for helper in queue.helpers:  # one writes to the caller's memory, and may add others
+                helper.wait()
+            break
+        except BaseException as error:  # of body, or raised by a signal handler
+            failure = error
+    queue.forget()
     for helper in queue.helpers:
-        if not helper.cancelled():
-            helper.result()
+        failure, helper.error = helper.error if failure is None else failure, None
+    if failure is not None:
+        try:
+            raise failure
+        finally:
+            del failure  # a frame that refers to its own error is a cycle
 
 
 def run_concurrently(*makes: Callable[[], Any]) -> list[Any]:
@@ -155,7 +160,7 @@ class _Queue:
         self, body: Callable[[int, int], None], first: int, last: int, pieces: int, threads: int
     ) -> None:
         self.body, self.first, self.last, self.pieces = body, first, last, pieces
-        self.helpers: list[Future[None]] = []
+        self.helpers: list[_Helper] = []
         self._asleep = min(threads, pieces) - 1  # how many more helpers may be woken
         self._next = 0
         self._lock = forks.Lock()
@@ -208,25 +213,75 @@ class _Queue:
             return self._next - 1
 
 
-def _wait_for(helpers: list[Future[None]]) -> None:
-    interrupt: BaseException | None = None
-    for helper in helpers:
-        while not helper.cancel() and not helper.done():
+class _Helper:
+    """A call that a thread of the pool makes, unless its caller wants it no more before it begins.
+
+    Signal handlers may raise at any step of the caller: all of its steps may be done again.
+    """
+
+    __slots__ = ("_claims", "_ended", "_function", "error", "has_ended")
+
+    def __init__(self, function: Callable[[], Any]) -> None:
+        self._function = function
+        self._claims: list[bool] = []  # of the pool's thread and of the caller: the first one holds
+        self._ended = _thread.allocate_lock()  # released by the thread that runs it
+        self._ended.acquire()
+        self.has_ended = False
+        self.error: BaseException | None = None
+
+    def run(self) -> None:
+        self._claims.append(True)
+        if self._claims[0]:
             try:
-                helper.exception()
-            except BaseException as error:  # raised by a signal handler
-                interrupt = error
-    if interrupt is not None:
-        raise interrupt
+                self._function()
+            except BaseException as error:
+                self.error = error
+            finally:
+                self.has_ended = True
+                self._ended.release()
+
+    def wait(self) -> None:
+        """Cancel the call, or wait until it has ended."""
+        self._claims.append(False)
+        while self._claims[0] and not self.has_ended:
+            self._ended.acquire()
 
 
-def _get_pool() -> ThreadPoolExecutor:
+class _Pool:
+    """Threads that make calls, started when they are needed.
+
+    A signal handler that raises leaves no lock of it held, as it could in `concurrent.futures`.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most, self._started, self._free = most, 0, 0
+        self._calls: SimpleQueue[_Helper] = SimpleQueue()
+        self._lock = forks.Lock()
+
+    def submit(self, function: Callable[[], Any]) -> _Helper:
+        """Have a thread call a function; raise RuntimeError if none can be started."""
+        helper = _Helper(function)
+        with self._lock:
+            if self._free <= 0 and self._started < self._most:
+                _thread.start_new_thread(self._serve, ())
+                self._started += 1
+                self._free += 1
+            self._free -= 1  # negative: calls that wait for a thread
+        self._calls.put(helper)
+        return helper
+
+    def _serve(self) -> None:
+        while True:
+            self._calls.get().run()
+            with self._lock:
+                self._free += 1
+
+
+def _get_pool() -> _Pool:
     global _pool
     with _lock:
         if _pool is None:
-            from concurrent.futures import ThreadPoolExecutor  # takes milliseconds
-
-            _pool = ThreadPoolExecutor(max(1, _num_cores() - 1), "gpualgo")
+            _pool = _Pool(max(1, _num_cores() - 1))
         return _pool
 
 

@@ -18,6 +18,7 @@ from gpualgo.lazy import full, reductions, take
 from gpualgo.numpy import _call
 from gpualgo.numpy._call import NotTaken, array_of, copy_to_device_of, host_of
 from gpualgo.numpy._folds import INDEX, converted_for_scan
+from gpualgo.numpy._orders import aligned
 
 # --- at: on the host NumPy's; on a GPU one reduction by index, which starts from the old elements.
 
@@ -120,8 +121,7 @@ def reduceat(
     shape = (*x.shape[:axis], len(starts), *x.shape[axis + 1 :])
     if 0 in shape:
         return _call.evaluate_into(full(shape, 0, dtype=kind), out, name)
-    if is_lazy(x):
-        x = copy(x)
+    x = copy(x) if is_lazy(x) else aligned(x)
     ends = np.append(starts[1:], length)
     ends = np.where(ends > starts, ends, starts + 1)
     if (ends[:-1] > starts[1:] + 1).any():  # segments overlap: copy them one after the other

@@ -88,3 +88,72 @@ def test_what_a_signal_raises_waits_for_all_threads(monkeypatch: pytest.MonkeyPa
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+
+
+def _use_new_pool(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
+    monkeypatch.setattr(threads, "num_threads", lambda: count)
+    monkeypatch.setattr(threads, "_num_cores", lambda: count)
+    monkeypatch.setattr(threads, "_pool", None)
+
+
+def test_a_pool_is_usable_after_an_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
+    _use_new_pool(monkeypatch, 3)
+    done: list[int] = []
+
+    def run() -> None:
+        done.clear()
+        threads.run(lambda first, last: done.extend(range(first, last)), 100, 1 << 30)
+
+    run()
+    pool = threads._get_pool()
+    lock = _Lock(pool._lock)
+    monkeypatch.setattr(pool, "_lock", lock)
+    lock.left = 1
+    with pytest.raises(KeyboardInterrupt):
+        run()
+    for _ in range(3):
+        run()
+        assert sorted(done) == list(range(100))
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers that signal here")
+def test_calls_between_many_signals(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wherever a handler raises, no thread works on after the call, and later calls return."""
+    _use_new_pool(monkeypatch, 4)
+    caller = threading.get_ident()
+    running: list[int] = []  # in other threads
+    done: list[int] = []
+
+    def body(first: int, last: int) -> None:
+        is_helper = threading.get_ident() != caller
+        if is_helper:
+            running.append(first)
+        time.sleep(2e-5)
+        done.extend(range(first, last))
+        if is_helper:
+            running.remove(first)
+
+    class Late(BaseException):
+        pass
+
+    def late(*_: Any) -> None:
+        raise Late
+
+    end, interrupted = time.monotonic() + 2, 0
+    before = signal.signal(signal.SIGALRM, late)
+    try:
+        while time.monotonic() < end:
+            try:
+                signal.setitimer(signal.ITIMER_REAL, 1e-4 * (1 + interrupted % 7))
+                threads.run(body, 64, 1 << 30)
+                signal.setitimer(signal.ITIMER_REAL, 0)
+            except Late:
+                interrupted += 1
+            assert not running
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert interrupted
+    done.clear()
+    threads.run(body, 64, 1 << 30)
+    assert sorted(done) == list(range(64))

@@ -45,6 +45,13 @@ def test_reduceat(
                 "lazy")  # fmt: skip
 
 
+def test_reduceat_of_misaligned_arrays() -> None:
+    x = np.zeros(8 * 8000 + 1, np.uint8)[1:].view(np.float64)
+    x[...] = np.arange(8000) % 100
+    for starts in ([0, 9, 4000], [4000, 9, 4100]):
+        np.testing.assert_array_equal(gnp.add.reduceat(x, starts), np.add.reduceat(x, starts))
+
+
 def test_reduceat_with_dtype_and_out(backend: Backend) -> None:
     x = np.arange(60, dtype=np.int16).reshape(3, 20)
     device = backend.to_device(x)
