@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import threading
 import weakref
-from contextlib import AbstractContextManager
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from gpualgo._arrays.view import View
 from gpualgo._base import forks
 from gpualgo._operators import captured
 from gpualgo._operators.captured import NUMBER_WORDS, Key
@@ -22,8 +20,6 @@ from gpualgo._operators.operator import Operator
 # The code of an operator contains the address of one block of words, so one compilation serves all
 # captured values. A call writes the addresses of its arrays and its numbers into the block. Calls
 # of the same code with other values wait until it has finished.
-
-NO_CAPTURES = contextlib.nullcontext()
 
 
 class _State:
@@ -100,32 +96,30 @@ def captured_words(key: Key) -> np.ndarray[Any, Any]:
     return state_of(key).words
 
 
-def captures_bound(op: Operator) -> AbstractContextManager[None]:
-    """Return a context in which compiled code reads the arrays and numbers that op captures."""
-    views, numbers = op.arrays, op.words
-    return _Bound(op.key, views, numbers) if views or numbers else NO_CAPTURES
+def run_captured(op: Operator | None, run: Callable[..., Any], *arguments: Any) -> None:
+    """Call run(*arguments) while compiled code reads the arrays and numbers that op captures."""
+    views, numbers = ((), b"") if op is None else (op.arrays, op.words)
+    if op is None or not (views or numbers):
+        run(*arguments)
+        return
+    captured.check_on_cpu(views)
+    words = captured.pack(views) if views else b""
+    run_with_words(state_of(op.key), words, numbers, run, *arguments)
 
 
-class _Bound(AbstractContextManager[None]):
-    __slots__ = ("_state", "_words")
-
-    def __init__(self, key: Key, views: tuple[View, ...], numbers: bytes) -> None:
-        captured.check_on_cpu(views)
-        self._state = state_of(key)
-        self._words = captured.pack(views) if views else b"", numbers
-
-    def __enter__(self) -> None:
+def run_with_words(
+    state: _State, arrays: bytes, numbers: bytes, run: Callable[..., Any], *arguments: Any
+) -> None:
+    user = object()
+    try:
+        state.take(user, arrays, numbers)
+        run(*arguments)
+    finally:
+        # Not a context manager: a signal handler may raise as `__exit__` begins.
         try:
-            self._state.take(self, *self._words)
+            state.leave(user)
         except BaseException:
-            self._state.leave(self)
-            raise
-
-    def __exit__(self, *exc: object) -> None:
-        try:
-            self._state.leave(self)
-        except BaseException:
-            self._state.leave(self)
+            state.leave(user)
             raise
 
 

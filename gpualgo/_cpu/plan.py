@@ -64,7 +64,7 @@ class Routine(NamedTuple):
 class Plan(NamedTuple):
     """How a call is computed from arrays of known layouts, at any addresses.
 
-    `run` reads the operator's captured values when it is called (see `captured.captures_bound`).
+    `run` reads the operator's captured values when it is called (see `memory.run_captured`).
     It holds none of the arrays that it was planned for. `routines` are what it runs, in order.
     `maker`, if there is one, returns a faster way to a new result than `make` has.
     """

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gpualgo._arrays.view import View
-from gpualgo._cpu.memory import NO_CAPTURES, address, captures_bound
+from gpualgo._cpu.memory import address, run_captured
 from gpualgo._cpu.plan import Plan
 from gpualgo._driver.default_device import CPU
 from gpualgo._operators.operator import Operator, without_arrays
@@ -81,8 +81,7 @@ def run_on_cpu(
 def run_plan(
     plan: Plan, arrays: list[Array], results: list[Array], op: Operator | None, start: Array | None
 ) -> None:
-    with NO_CAPTURES if op is None else captures_bound(op):
-        plan.run(arrays, results, 0 if start is None else address(start))
+    run_captured(op, plan.run, arrays, results, 0 if start is None else address(start))
 
 
 def operands(

@@ -18,7 +18,7 @@ from gpualgo._arrays.view import NumPy, NumPyOnCPU, View
 from gpualgo._base import records
 from gpualgo._base.errors import CapturesChanged
 from gpualgo._base.strides import inverse
-from gpualgo._cpu.memory import address, state_of
+from gpualgo._cpu.memory import address, run_with_words, state_of
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline.problem import Array, Dtype, Problem, is_plain
 
@@ -187,16 +187,7 @@ class Warm:
         if self._state is None:
             run(arrays, outs, init_address)
         else:
-            user = object()
-            try:
-                self._state.take(user, b"", scalars)
-                run(arrays, outs, init_address)
-            finally:
-                try:
-                    self._state.leave(user)
-                except BaseException:  # raised by a signal handler
-                    self._state.leave(user)
-                    raise
+            run_with_words(self._state, b"", scalars, run, arrays, outs, init_address)
         if out is not None:
             return out
         if self._is_counted:

@@ -31,7 +31,7 @@ from gpualgo._algorithms.reduce import cpu as reductions
 from gpualgo._algorithms.reduce import problem as parameters
 from gpualgo._algorithms.scan import cpu as scans
 from gpualgo._base import records
-from gpualgo._cpu.memory import address, captures_bound
+from gpualgo._cpu.memory import address, run_captured
 from gpualgo._operators.operator import Operator
 
 # Around what is cut into tiles: of scans rows of more than 2^15 elements, columns of 2^12.
@@ -88,8 +88,7 @@ def run(backend: Backend, guarded: Any) -> Run:
             plan = reductions.plan_of(
                 leaves, outs, operator, axes, source, source, has_init=init is not None
             )
-            with captures_bound(operator):
-                plan.run(leaves, outs, start)
+            run_captured(operator, plan.run, leaves, outs, start)
         return outs
 
     return call

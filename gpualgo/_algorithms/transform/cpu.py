@@ -26,7 +26,7 @@ from gpualgo._cpu.layout import (
     packer,
     table,
 )
-from gpualgo._cpu.memory import address, captures_bound
+from gpualgo._cpu.memory import address, run_captured
 from gpualgo._cpu.plan import Plan, compiled
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import planners
@@ -46,9 +46,7 @@ def _(
 
 def transform(applied: Applied, arrays: Sequence[Array], outs: Sequence[Array]) -> None:
     if outs[0].size:
-        plan = plan_of(applied, arrays, outs)
-        with captures_bound(applied.op):
-            plan.run(arrays, outs, 0)
+        run_captured(applied.op, plan_of(applied, arrays, outs).run, arrays, outs, 0)
 
 
 def gapless(
