@@ -139,15 +139,17 @@ class CudaRecording:
             handle = streams.handle_of(stream, "Graph.launch")
         else:
             handle = 0 if self._library is None else self._library.stream(self.device)
+        if driver.is_capturing(handle):
+            raise RuntimeError(
+                "Graph.launch: the stream is being captured, and CUDA captures no launch of a "
+                "graph; make the graph's calls while it captures"
+            )
         joined = [library.stream(self.device) for library in self._libraries]
         ordering.wait_for_streams(handle, joined, self.device, "Graph.launch")
         with gpu.get(self.device).current():
             self._graph.launch(gpu.core_stream(handle))
             for later in joined if driver.is_free(handle) else ():
                 streams.wait_for(later, handle, self.device)
-            if driver.is_capturing(handle):  # captured into another graph, whose end is unknown
-                recording.keep_alive([*self._all_held])  # `replace` empties the list itself
-                return
             driver.record(handle, self._ran)
             if stream is None and self._has_host_arrays:
                 driver.synchronize(handle)

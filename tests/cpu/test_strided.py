@@ -116,13 +116,13 @@ def test_results_are_those_of_arrays_apart(monkeypatch: pytest.MonkeyPatch) -> N
         np.testing.assert_array_equal(turned["b"], x["b"] * 2)
 
 
-def test_fields_that_share_bytes_are_written_in_their_order() -> None:
+def test_results_of_fields_that_share_bytes_lie_apart() -> None:
     dtype = np.dtype({"names": ["a", "b"], "formats": ["i4", "i4"], "offsets": [0, 2]})
     x = filled(dtype)
-    want = np.empty_like(x)
+    found = ga.transform(lambda p: p, x)
+    assert found.dtype == [("a", "i4"), ("b", "i4")]
     for name in ("a", "b"):
-        want[name] = x[name]
-    assert ga.transform(lambda p: p, x).tobytes() == want.tobytes()
+        np.testing.assert_array_equal(found[name], x[name])
 
 
 def parts(found: Any) -> tuple[Any, ...]:
