@@ -278,3 +278,20 @@ def test_heavy_arithmetic_has_the_widest_vectors(monkeypatch: pytest.MonkeyPatch
     assert np.array_equal(ga.transform(lambda a: a * nobodys, x), x * nobodys)
     assert "ymm" in kernels[0] or "zmm" in kernels[0]
     assert machines[0] is usual
+
+
+def test_worst_known_points() -> None:
+    """Found by search, as evenly drawn numbers miss them: `power` near sqrt(2), `sinh`."""
+    bases = [float.fromhex(x) for x in ("0x1.69e0ac267495dp-1", "0x1.697ef0aaa7bfdp-1")]
+    exponents = [float.fromhex(x) for x in ("0x1.fd62b245544e1p+10", "0x1.eae35fd3171a3p+10")]
+    x = np.array([float.fromhex("0x1.261c284536a2ep+4")])
+    with ga.default_device("cpu"):
+        powers, sines = (
+            ga.transform(np.power, np.array(bases), np.array(exponents)),
+            ga.transform(np.sinh, x),
+        )
+    for got, want in (
+        (powers, np.power(np.array(bases, np.longdouble), np.array(exponents, np.longdouble))),
+        (sines, np.sinh(x.astype(np.longdouble))),
+    ):
+        assert (abs(got - want) <= 1.1 * np.spacing(abs(got))).all()

@@ -17,10 +17,10 @@ from gpualgo._operators.numpy_rules.errors import Refused
 from gpualgo._operators.numpy_rules.storage import f32, f64
 from gpualgo._operators.numpy_rules.values import Complex, Integer, choose
 
-# --- Complex logarithms that are accurate near |z| = 1, and complex powers for GPUs.
+# --- Complex logarithms and powers that are accurate near |z| = 1.
 #
-# numba's log(hypot(x, y)) loses precision near 1, as the absolute value is rounded first.
-# Powers on GPUs use these logarithms, as numba's power is a C function.
+# numba's log(hypot(x, y)) and its power lose precision near 1, as they round the absolute value
+# first.
 
 _FAR = 2.0**500  # squares of larger numbers, and of those below 1 / _FAR, may leave the range
 _SCALE = 600  # exponent of the power of two by which such numbers are scaled
@@ -134,6 +134,18 @@ def _library(name: str) -> Callable[..., Any]:
     return library
 
 
+def _sqrt(a: Any) -> Any:
+    """Return numba's root of a scaled number: its steps overflow for large ones, or lose bits."""
+    x, y = a.parts
+    most, least = (2.0**124, 2.0**-100) if x.raw.type == f32 else (2.0**1020, 2.0**-960)
+    is_large = (abs(x) > most) | (abs(y) > most)
+    is_small = (abs(x) < least) & (abs(y) < least)
+    scale = choose(is_large, 0.25, is_small, 2.0**100, x.like(1.0))
+    back = choose(is_large, 2.0, is_small, 2.0**-50, x.like(1.0))
+    root = _library("sqrt")(Complex(x * scale, y * scale))
+    return Complex(root.real * back, root.imag * back)
+
+
 def _sin(a: Any) -> Any:
     x, y = a.parts
     return Complex(x.libm("sin") * y.libm("cosh"), x.libm("cos") * y.libm("sinh"))
@@ -178,13 +190,7 @@ def _power(a: Any, b: Any) -> Any:
     product = _whole_power(a, Integer(a.code, count))
     by_zero = choose(b.real > 0, a.like(0), Complex(b.real.like(math.nan), math.nan))
     whole = choose(b.real < 0, _divide(one, product), product)
-    return choose(b == 0, one, a == 0, by_zero, is_whole, whole, _power_by_logarithm(a, b))
-
-
-def _power_by_logarithm(a: Any, b: Any) -> Any:
-    if a.code.is_cuda:
-        return by_logarithm(a, b)
-    return _library("power")(a, b)  # the C library's, as NumPy's is
+    return choose(b == 0, one, a == 0, by_zero, is_whole, whole, by_logarithm(a, b))
 
 
 def _whole_power(a: Any, count: Any) -> Any:
@@ -195,11 +201,11 @@ def _whole_power(a: Any, count: Any) -> Any:
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     **values.FUNCTIONS,
     **{name: _library(name) for name in (
-        "sqrt", "exp", "sinh", "cosh", "tanh", "arcsin", "arccos", "arctan", "arcsinh", "arctanh",
+        "exp", "sinh", "cosh", "tanh", "arcsin", "arccos", "arctan", "arcsinh", "arctanh",
     )},
     **{name: _logarithm(unit) for name, unit in UNITS.items()},
     "rint": lambda a: Complex(floats.rint(a.real), floats.rint(a.imag)),
-    "power": _power, "float_power": _power, "sin": _sin, "cos": _cos, "tan": _tan,
+    "power": _power, "float_power": _power, "sqrt": _sqrt, "sin": _sin, "cos": _cos, "tan": _tan,
     "exp2": _exp2, "expm1": _expm1, "log1p": _log1p, "divide": _divide,
     "reciprocal": _reciprocal, "sign": _sign,
     "isnan": Complex.is_nan, "isinf": Complex.is_infinite, "isfinite": Complex.is_finite,

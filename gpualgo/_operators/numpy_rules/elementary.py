@@ -134,11 +134,11 @@ def _hyperbolic(x: Real, is_odd: bool) -> Any:
     # 2^-2k is replaced by 0 if it is too small to change 1.
     is_large = size > (15.0 if x.format is SINGLE else 30.0)
     inverse = choose(is_large, 0.0, power_of_two(x, -(k + k)))
-    (total, lost), difference = added(1.0, inverse), 1.0 - inverse
-    first, second = (difference, total) if is_odd else (total, difference)
+    pairs = added(1.0, inverse), added(1.0, -inverse)
+    (first, lost), (second, _) = reversed(pairs) if is_odd else pairs
     product, more = multiplied(second, r)
     high, low = added(first, product)
-    high = high + (low + more + (second * odd + first * even) + (0.0 if is_odd else lost))
+    high = high + (low + more + (second * odd + first * even) + lost)
     result = _scaled(high, k - 1, size)
     if not is_odd:
         return result
@@ -461,7 +461,7 @@ def _log2_in_parts(x: Real) -> tuple[Any, Any]:
     rest = s.fused(part, low.fused(factor, rest))
     third, part = parts_of(Fraction(1, 3), 53)
     high, less = multiplied(square, third)
-    less = square.fused(part, error.fused(third, less))
+    less = square.fused(part, error.fused(square.fused(0.4, third), less))
     w, more = added(high, square * square * square.polynomial("power"))
     product, error = multiplied(g, w)
     total, lost = added(e, g)
