@@ -218,7 +218,7 @@ class Graph:
         Raises
         ------
         RuntimeError
-            The recording is not finished, or it failed.
+            The recording is not finished, or it failed; or the stream is being captured.
         ValueError
             A stream is given for a graph of the CPU; or, on the CPU, offsets or indices are
             invalid.

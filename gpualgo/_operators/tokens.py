@@ -198,7 +198,9 @@ class Guard:
             closure = fn.__closure__ or ()
             for index, value in self._fixed_cells:
                 current = contents_of(closure[index])
-                if not (_is_alike(current, value) or _is_plain_function_of(current, value)):
+                if current is value or _is_plain_function_of(current, value):
+                    continue
+                if not _is_alike(current, value):
                     return False
         for namespace, name, value in self.values:
             if namespace.get(name, MISSING) is not value:

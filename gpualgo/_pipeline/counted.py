@@ -25,7 +25,7 @@ from gpualgo._pipeline.run import run
 
 _COUNT = np.dtype(np.int64)
 _LEAST_SHARE = 4  # a result that fills less than 1/4 of its memory is copied
-_FEW_ELEMENTS = 1 << 17  # unless its memory has room for so few: copies would take 20 us
+_FEW_ELEMENTS = 1 << 17  # unless its memory has room for so few
 
 
 def solve(
