@@ -48,9 +48,11 @@ def from_name(name: str) -> np.dtype[Any]:
 
 
 def as_named(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the equal dtype in the table, for example np.int64 for np.longlong."""
+    """Return the one of all equal dtypes: np.int64 for np.longlong, np.void for np.record."""
     name = name_of(dtype)
-    return dtype if name is None else from_name(name)
+    if name is not None:
+        return from_name(name)
+    return dtype if dtype.names is None else np.dtype((np.void, dtype))
 
 
 def cpp_name(dtype: np.dtype[Any]) -> str:
