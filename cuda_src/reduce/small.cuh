@@ -225,8 +225,8 @@ __device__ inline A reduce_any_block(const Row& row, int num_vectors, int rest, 
   if (warp > 0) return shared.values[0];
   const int block_left = num_vectors - block_first;
   const int count = (block_left + warp_vectors - 1) / warp_vectors;
-  const A value = shared.values[lane < warps ? lane : 0];
-  return reduce_group_partial<warp_threads, Op>(value, count < warps ? count : warps);
+  const A value = shared.values[lane % warps];
+  return reduce_group_partial<warps, Op>(value, count < warps ? count : warps);
 }
 
 template <class Policy, class Op, class A, class T, class Access>
