@@ -2,12 +2,11 @@
 //
 // Algorithm  Latency is all: no loops over tiles, and one trip through L2 from block to block. A
 //            thread asks for all its vectors first. A block leaves its value in a word of its own
-//            under a tag (parts/tagged.cuh), with no branch between its loads and that store. The
-//            last block takes the others' words, each thread one or a few neighbours. They are
-//            there some hundred cycles after its own value: it waits so long before it looks, as a
-//            look that comes too early costs a trip more. Elements behind the last whole vector are
-//            one more value, the last. The last block is the last to begin: all that it waits for
-//            run or have run.
+//            under a tag (parts/tagged.cuh). The last block takes the others' words, each thread
+//            one or a few neighbours. They are there some hundred cycles after its own value: it
+//            waits so long before it looks, as a look that comes too early costs a trip more.
+//            Elements behind the last whole vector are one more value, the last. The last block is
+//            the last to begin: all that it waits for run or have run.
 // Bytes      sizeof(T) per element; launches: one. Temporary storage: 8 bytes per block for each
 //            32 bits of a value.
 // Operator, bits: as reduce/rows.cuh.
@@ -144,12 +143,6 @@ __device__ inline A join_small(uint64* words, int count, uint32 tag, uint32 sinc
   return value;
 }
 
-// Addresses of any strides are long code, which is there once; that of flat rows twice.
-template <class Access>
-inline constexpr bool is_flat = false;
-template <class T, bool is_aligned, int repeated>
-inline constexpr bool is_flat<FlatRows<T, is_aligned, repeated>> = true;
-
 // The elements, vector by vector.
 template <class T, class Access>
 struct SmallRow {
@@ -163,34 +156,11 @@ struct SmallRow {
   __device__ Held<T> element(int64 i) const { return access.load_one(input, i); }
 };
 
-// A block that has all of its vectors and leaves their value in its word. Nothing branches between
-// the loads and the store.
+// The value of a block, which has at least one vector. `rest`: elements behind the last vector,
+// which the last block reduces beside its vectors. Thread 0 gets the value; `since` is when.
 template <class Policy, class Op, class A, class Row, class Shared>
-__device__ inline void leave_block(const Row& row, uint64* words, uint32 tag, Shared& shared) {
-  constexpr int threads = Policy::block_threads, loads = Policy::loads;
-  constexpr int warps = threads / warp_threads;
-  const int warp = threadIdx.x / warp_threads, lane = threadIdx.x % warp_threads;
-  const int first = (int(blockIdx.x) * warps + warp) * (loads * warp_threads);
-  decltype(row.vector(0)) packs[loads];
-#pragma unroll
-  for (int k = 0; k < loads; ++k)
-    packs[k] = row.vector(first + WarpRows<Op, loads>::vector(lane, k));
-  A sums[loads];
-#pragma unroll
-  for (int k = 0; k < loads; ++k) sums[k] = fold_pack<Op, A>(packs[k]);
-  const A value = reduce_whole_warp<Op>(sums);
-  if (lane == 0) shared.values[warp] = value;
-  ptx::syncthreads();
-  if (warp > 0) return;
-  const A total = fold<Op, 0, warps>(shared.values);
-  if (lane == 0) store_tagged(words, blockIdx.x, total, tag);
-}
-
-// Any other block, which has at least one vector. `rest`: elements behind the last vector, which
-// the last block reduces beside its vectors. Thread 0 gets the value; `since` is when.
-template <class Policy, class Op, class A, class Row, class Shared>
-__device__ inline A reduce_any_block(const Row& row, int num_vectors, int rest, uint32& since,
-                                     Shared& shared) {
+__device__ inline A reduce_block(const Row& row, int num_vectors, int rest, uint32& since,
+                                 Shared& shared) {
   constexpr int threads = Policy::block_threads, loads = Policy::loads;
   constexpr int warps = threads / warp_threads, warp_vectors = loads * warp_threads;
   const int warp = threadIdx.x / warp_threads, lane = threadIdx.x % warp_threads;
@@ -238,20 +208,12 @@ __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
   auto& shared = ptx::shared_memory<SmallReduceShared<A, warps>>();
   const SmallRow<T, Access> row{params.input, params.access};
   const int others = int(gridDim.x) - 1;
-  if constexpr (is_flat<Access>) {
-    if (int(blockIdx.x) != others) {
-      leave_block<Policy, Op, A>(row, params.words, is_there, shared);
-      return;
-    }
-  }
   const int num_vectors = params.num_items / row.items, rest = params.num_items % row.items;
   uint32 since;
-  A total = reduce_any_block<Policy, Op, A>(row, num_vectors, rest, since, shared);
-  if constexpr (!is_flat<Access>) {
-    if (int(blockIdx.x) != others) {
-      if (threadIdx.x == 0) store_tagged(params.words, blockIdx.x, total, is_there);
-      return;
-    }
+  A total = reduce_block<Policy, Op, A>(row, num_vectors, rest, since, shared);
+  if (int(blockIdx.x) != others) {
+    if (threadIdx.x == 0) store_tagged(params.words, blockIdx.x, total, is_there);
+    return;
   }
   if (others > 0) {
     const A joined = join_small<Policy, Op>(params.words, others, is_there, since, shared.joined);
