@@ -39,7 +39,12 @@ def specs(dtype: np.dtype[Any], size: int, overlaps: bool) -> list[Spec]:
         selecting(dtype, size, 0, tuning.ONE, overlaps),
         selecting(dtype, 5000, tuning.FEW_SORTED, tuning.SORTED),
         selecting(dtype, 5000, 0, tuning.ONE),
-        tuning.short_spec(dtype, True, tuning.SHORT_ROW),
+        *[
+            tuning.short_spec(dtype, True, row_items, count)
+            for row_items in (tuning.WARP_ROW, tuning.SHORT_ROW)
+            for count in (10, 100, 256, 512, 1024)
+            if count <= tuning.short_count(dtype.itemsize)
+        ],
         tuning.take_spec(dtype.itemsize),
     ]
 

@@ -114,3 +114,56 @@ def test_short_rows_in_which_few_lanes_hold_the_first(backend: Backend, length: 
     for k in (1, 2, 8, 16, 17, 32):
         check(backend, x.astype(np.float32), k, "largest")
         check(backend, x.astype(np.int16), k, "smallest")
+
+
+def _kinds(length: int) -> dict[str, Any]:
+    """Return three rows of each kind: of different elements, and of ones that are often equal."""
+    rng, shape = np.random.default_rng(length), (3, length)
+    mostly_nan = np.where(rng.random(shape) < 0.02, rng.random(shape), np.nan)
+    return {
+        "different": rng.permuted(np.arange(3 * length).reshape(shape), axis=1) - length,
+        "with ties": some(shape, "float32", length),
+        "equal": np.full(shape, -7, np.int16),
+        "mostly NaN": mostly_nan.astype(np.float32),
+        "NaN": np.full(shape, np.nan, np.float16),
+        "two values": rng.random(shape) < 0.5,
+        "rising": np.linspace(-1, 1, 3 * length).reshape(shape),
+    }
+
+
+@pytest.mark.parametrize("about", _kinds(1))
+@pytest.mark.parametrize(
+    ("length", "k"),
+    [(33, 33), (100, 64), (129, 100), (1000, 1000), (1024, 513), (1025, 33), (3000, 500),
+     (2000, 1024)],
+)  # fmt: skip
+def test_rows_in_registers(backend: Backend, length: int, k: int, about: str) -> None:
+    """A warp holds a row, or a block does; of equal elements the first are taken."""
+    for mode in MODES:
+        check(backend, _kinds(length)[about], k, mode)
+
+
+@pytest.mark.parametrize("dtype", NUMBERS)
+def test_every_dtype_in_a_block(backend: Backend, dtype: str) -> None:
+    """Rows of 8-byte elements of which a warp sorts 512 at most, and others of which 1024."""
+    for k in (5, 100, 512, 513, 1025):
+        check(backend, some((2, 1100), dtype), k, a_few(MODES, 1)[0])
+
+
+@pytest.mark.parametrize("length", [16383, 16384, 16385])
+def test_the_longest_rows_in_registers(backend: Backend, length: int) -> None:
+    x = np.random.default_rng(0).standard_normal((2, length)).astype(np.float32)
+    x[:, ::100] = 2
+    for k in (3, 100, 1024):
+        check(backend, x, k, "largest")
+    check(backend, (x * 2).astype(np.int8), 40, "smallest")
+
+
+@pytest.mark.parametrize("k", [20, 33, 100])
+def test_rows_with_gaps_and_of_any_alignment(backend: Backend, k: int) -> None:
+    for dtype, length in (("float32", 500), ("int8", 1300), ("int64", 120)):
+        x = some((4, length), dtype, length)
+        for index in (np.s_[:, 1:], np.s_[::2, 3:-1], np.s_[:, :5:-1]):
+            seen = x[index]
+            if seen.shape[-1] >= k:
+                check(backend, seen, k, "largest", backend.to_device(x)[index])

@@ -21,6 +21,7 @@ N = 9001
 def _long_rows(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Let rows of some thousands be long, and no plan outlive the test."""
     monkeypatch.setattr(tuning, "LONG_ROW", 3000)
+    monkeypatch.setattr(tuning, "SHORT_ROW", 1024)
     monkeypatch.setattr(tuning, "MOST_SORTED", 64)
     monkeypatch.setattr(tuning, "FILTER_THREADS", 64)  # several blocks
     monkeypatch.setattr(cpu, "LONG_ROW", 4000)
@@ -85,6 +86,14 @@ def test_a_few_long_rows_of_any_alignment(backend: Backend) -> None:
     for begin in range(1, 9):
         part = x[0][begin:]
         check(backend, part.copy(), 20, "largest", backend.to_device(x[0])[begin:])
+
+
+@pytest.mark.parametrize("about", samples())
+def test_rows_that_blocks_read_again(backend: Backend, about: str) -> None:
+    x = np.resize(samples()[about], (6, 3001))
+    for mode in MODES:
+        for k in (1, 40, 64):
+            check(backend, x, k, mode)
 
 
 CHANGES = [{"last": 0}, {"capacity": 3}, {"first": 200, "last": 210}]

@@ -16,7 +16,7 @@ from gpualgo._algorithms.top_k.tuning import Lists
 from gpualgo._arrays.view import View
 from gpualgo._cuda import build
 from gpualgo._cuda.plan import NONE, Launch, Plan, arg_map
-from gpualgo._cuda.templates import WARP, launch
+from gpualgo._cuda.templates import launch
 from gpualgo._driver import device as gpu
 from gpualgo._pipeline import planners
 
@@ -232,7 +232,7 @@ class _Builder(Builder):
         return Plan(self.device, self.steps, self.pieces)
 
     def add_first(self, count: int) -> None:
-        strategy = tuning.strategy_of(self._num_rows, self._row_items, count)
+        strategy = tuning.strategy_of(self._num_rows, self._row_items, count, self._itemsize)
         values, indices = self._outs
         if strategy == tuning.SHORT:
             self._add_short(count, (values, 0), indices)
@@ -296,10 +296,10 @@ class _Builder(Builder):
     # Strategies.
 
     def _add_short(self, count: int, values: tuple[int, int], positions: int) -> None:
-        spec = tuning.short_spec(self._dtype, self._descending, self._row_items)
-        rows_per_block = tuning.SHORT_THREADS // WARP
+        spec = tuning.short_spec(self._dtype, self._descending, self._row_items, count)
+        threads, rows = tuning.short_block(self._row_items)
         self._launch(
-            spec, -(-self._num_rows // rows_per_block), tuning.SHORT_THREADS,
+            spec, -(-self._num_rows // rows), threads,
             {"rows": self._rows, "values": values, "positions": positions},
             num_rows=self._num_rows, row_items=self._row_items, count=count, flip=self._flip,
         )  # fmt: skip

@@ -18,10 +18,11 @@ from gpualgo._cuda.templates import VECTOR_BYTES, WARP, kernel_spec
 
 Dtype = np.dtype[Any]
 
-SHORT, BLOCK, LONG, SORT = "a warp for each row", "a block for each row", "a sample", "a sort"
-SHORT_ROW = 1024  # elements that a warp holds, 32 per lane
-SHORT_COUNT = WARP  # most elements that a warp finds in a short row
-SHORT_THREADS = 256
+SHORT, BLOCK, LONG, SORT = "rows in registers", "a block for each row", "a sample", "a sort"
+WARP_ROW = 1024  # elements that a warp holds, 32 per lane
+SHORT_ROW = 1 << 14  # elements that the warps of a block hold
+SHORT_THREADS, SHARED_THREADS = 128, 512  # of a block with a row for each warp; with one row
+REGISTERS = 1 << 16  # of a multiprocessor
 # Filtering a row takes at least four launches, whatever its length. For shorter rows, or more rows,
 # one block per row is faster.
 LONG_ROW = 1 << 15  # minimum length of a row, times the number of rows
@@ -33,16 +34,23 @@ BOUNDS_BYTES, STATE_BYTES = 48, 72  # of SampleBounds and RankState
 MOST_LEFT = 1 << 14  # candidates; from more of them, several blocks find a rank
 
 
-def strategy_of(num_rows: int, row_items: int, count: int) -> str:
-    if row_items <= SHORT_ROW and count <= SHORT_COUNT:
+def strategy_of(num_rows: int, row_items: int, count: int, itemsize: int) -> str:
+    if row_items <= WARP_ROW and count <= WARP:
         return SHORT
     if row_items >= LONG_ROW * num_rows:
         return LONG if count <= max(MOST_SORTED, row_items // LARGEST_SHARE) else SORT
+    if row_items <= SHORT_ROW and count <= short_count(itemsize):
+        return SHORT
     return BLOCK if count <= MOST_SORTED else SORT
 
 
+def short_count(itemsize: int) -> int:
+    """Return how many elements of a row a warp sorts in registers."""
+    return 1024 if itemsize < 8 else 512
+
+
 def strategy_of_rank(num_rows: int, row_items: int, rank: int) -> str:
-    if row_items <= SHORT_ROW and rank < SHORT_COUNT:
+    if row_items <= WARP_ROW and rank < WARP:
         return SHORT
     return LONG if row_items >= LONG_ROW * num_rows else BLOCK
 
@@ -240,11 +248,30 @@ def control_bytes(num_ranks: int, row_items: int) -> int:
     return num_ranks * (STATE_BYTES + (index_bytes(row_items) << DIGIT_BITS))
 
 
-def short_spec(dtype: Dtype, descending: bool, row_items: int) -> Spec:
-    """Return the kernel that finds the first elements of rows, one warp per row."""
-    items = 1 << max(0, -(-row_items // WARP) - 1).bit_length()
-    types = SHORT_THREADS, items, order(dtype, descending)
-    return kernel_spec("top_k/rows.cuh", "short_rows_kernel", *types)
+def short_block(row_items: int) -> tuple[int, int]:
+    """Return the threads of a block of short_rows_kernel, and how many rows it has."""
+    if row_items <= WARP_ROW:
+        return SHORT_THREADS, SHORT_THREADS // WARP
+    return -(-row_items // WARP_ROW) * WARP, 1
+
+
+def short_spec(dtype: Dtype, descending: bool, row_items: int, count: int) -> Spec:
+    """Return the kernel that holds rows in registers, one per warp or per block."""
+    is_shared = row_items > WARP_ROW
+    threads = SHARED_THREADS if is_shared else SHORT_THREADS
+    items = _power(-(-min(row_items, WARP_ROW) // WARP))
+    num_sorted = _power(-(-count // WARP))
+    registers = 128 if ordered_bytes(dtype) == 8 else 64  # in which nothing spills
+    if registers == 64 and num_sorted > (16 if is_shared else 8):
+        registers = 48 + 2 * num_sorted
+    blocks = REGISTERS // registers // threads
+    tuned = cpp("ShortRowsPolicy", threads, max(1, blocks), items, num_sorted, is_shared)
+    return kernel_spec("top_k/rows.cuh", "short_rows_kernel", tuned, order(dtype, descending))
+
+
+def _power(number: int) -> int:
+    """Return the least power of two that is not less."""
+    return 1 << max(0, number - 1).bit_length()
 
 
 TAKE_THREADS = 256

@@ -103,6 +103,7 @@ _SELECT = (
     (select, "BLOCKS_PER_SM", 1),
 )
 _LONG = ((top_k, "LONG_ROW", 2000), (top_k, "MOST_SORTED", 64), (top_k, "FILTER_THREADS", 64))
+_BLOCKS = ((top_k, "SHORT_ROW", 1024),)
 _NARROW = (*_LONG, (top_k, "MOST_LEFT", 0), (top_k, "NARROW_SHARE", 200))
 _NO_ROOM = (*_LONG, (top_k, "sample_of", lambda *_: top_k.Sample(8, -1, 40, 100)))
 _MANY_SHARES = ((indexed, "SHARE_ITEMS", 64), (indexed, "FEW_TABLES", 3), (indexed, "GROUP", 4))
@@ -248,11 +249,15 @@ CASES = {
     "scan columns": Case(scans((700, 14), axis=0), _COLUMNS),
     "scan narrow columns": Case(scans((300, 3), axis=0), _COLUMNS),
     "scan one chunk": Case(scans((24, 16), axis=0), _SHORT_SEGMENTS),
-    "first elements": Case(firsts((2, 1100), 40)),
-    "first elements that are equal": Case(firsts((1, 1100), 40, spread=0)),
+    "first elements": Case(firsts((2, 1100), 40), _BLOCKS),
+    "first elements that are equal": Case(firsts((1, 1100), 40, spread=0), _BLOCKS),
     "all elements": Case(firsts((1, 1030), 1030)),
     "first elements of short rows": Case(firsts((13, 70), 5, spread=9)),
     "first elements of short rows of a few lanes": Case(firsts_of_a_few_lanes),
+    "many first elements of short rows": Case(firsts((5, 200), 64)),
+    "equal first elements of short rows": Case(firsts((5, 200), 64, spread=0)),
+    "first elements of rows in blocks": Case(firsts((2, 2100), 64)),
+    "equal first elements of rows in blocks": Case(firsts((2, 2100), 64, spread=0)),
     "first elements of a long row": Case(firsts((1, 4003), 40), _LONG),
     "first elements of a long row without room": Case(firsts((1, 4003), 40), _NO_ROOM),
     "many first elements of a long row": Case(firsts((1, 4003), 70), _LONG),
