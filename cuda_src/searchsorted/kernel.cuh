@@ -29,9 +29,11 @@
 #include "parts/layout.cuh"
 #include "parts/order.cuh"
 #include "parts/ptx.cuh"
-#include "searchsorted/samples.cuh"
+#include "parts/tile_io.cuh"
 
 namespace gpualgo {
+
+constexpr int most_samples = 16;
 
 template <int block_threads_, int items_, int levels_, int min_blocks_, int shared_bytes_,
           int node_bits_, bool in_packs_, bool may_fall_>
@@ -47,19 +49,21 @@ struct SearchPolicy {
   static_assert(!may_fall || node_bits == 0);
 };
 
-// Places: those of the output and of the queries' leaves.
+// Of both kernels. Places: those of the output and of the queries' leaves.
 template <int leaves, class Places>
 struct SearchParams {
   const unsigned char* sorted[leaves];
   const unsigned char* queries[leaves];
   unsigned char* output;
-  const unsigned char* samples;
+  unsigned char* samples;
+  unsigned char* windows;  // of each tile: where its first query belongs, and its last one
   int64 num_sorted, num_queries, num_tiles;
   int64 steps[leaves];  // bytes from an element of the sorted array to the next
   int64 num_levels;     // of the tree
   int64 stretch_bits;   // between two nodes of the tree lie so many bits' worth of elements
   int64 num_samples;
-  int64 sample_begins[most_samples + 1];  // of each, by its number, in elements
+  int64 sample_begins[most_samples + 2];  // of each, by its number, in elements; then their end
+  int64 window_blocks;                    // of the samples' kernel, for windows; 0: there are none
   Places places;
 };
 
@@ -86,6 +90,18 @@ struct Search {
   Shared& shared;
   bool falls = false;
 
+  // A part of the sorted array.
+  struct Window {
+    int64 begin;
+    int size;
+  };
+  // Where the first query of a tile belongs, and its last one.
+  struct WindowEnds {
+    int64 first, last;
+  };
+  enum class Done { none, some, all };
+  static constexpr int64 is_done = -1;  // instead of the first one's: that of a tile
+
   // The queries of a thread, and where they are on their way.
   struct Queries {
     T values[items];
@@ -94,11 +110,14 @@ struct Search {
     bool is_there[items];
   };
 
-  __device__ T sorted_at(int64 i) const {
-    if (Policy::may_fall && falls) i = params.num_sorted - 1 - i;
+  __device__ static T element_at(const Params& params, int64 i) {
     const auto all = sources_of<A>(params.sorted);
     return convert<T>(load_element<A>(
         moved(all, [&](auto leaf) { return i * params.steps[decltype(leaf)::value]; })));
+  }
+
+  __device__ T sorted_at(int64 i) const {
+    return element_at(params, Policy::may_fall && falls ? params.num_sorted - 1 - i : i);
   }
 
   // Whether a query's place is behind an element.
@@ -172,16 +191,22 @@ struct Search {
     }
   }
 
-  // Goes down the tree: places are then those of stretches.
-  __device__ void descend(Queries& own) const {
+  // Calls visit(queries as they are in the tree).
+  template <class Visit>
+  __device__ static auto visit_in_tree(const Queries& own, Visit visit) {
     if constexpr (is_ranked) {
       int32 ranks[items];
 #pragma unroll
       for (int k = 0; k < items; ++k) ranks[k] = own.is_there[k] ? in_tree(own.values[k]) : 0;
-      go_down(own, ranks);
+      return visit(ranks);
     } else {
-      go_down(own, own.values);
+      return visit(own.values);
     }
+  }
+
+  // Goes down the tree: places are then those of stretches.
+  __device__ void descend(Queries& own) const {
+    visit_in_tree(own, [&](const auto& queries) { go_down(own, queries); });
   }
 
   // Nodes are known by their bytes: of the numbers of a node's children the first is twice its own.
@@ -295,6 +320,131 @@ struct Search {
     }
   }
 
+  // Finds the places of tiles' queries in windows, and marks the tiles that are done so. Returns
+  // which are.
+  __device__ Done search_windows() {
+    bool any = false;
+    const int64 step = gridDim.x, num_tiles = params.num_tiles;
+#pragma unroll 1
+    for (int64 tile = blockIdx.x + threadIdx.x * step; tile < num_tiles; tile += threads * step) {
+      any |= window_of(windows()[tile]).size > 0;
+    }
+    if (ptx::syncthreads_and(!any)) return Done::none;
+    bool are_all = true;
+    any = false;
+    WindowEnds next = windows()[blockIdx.x];
+#pragma unroll 1
+    for (int64 tile = blockIdx.x; tile < num_tiles; tile += step) {
+      const Window window = window_of(next);
+      if (tile + step < num_tiles) next = windows()[tile + step];
+      if (window.size == 0) {
+        are_all = false;
+        continue;
+      }
+      Queries own;
+      load(own, tile);
+      load_window(window);
+      ptx::syncthreads();
+      if (ptx::syncthreads_and(find_in_window(own, window))) {
+        store(own);
+        if (threadIdx.x == 0) windows()[tile].first = is_done;
+        any = true;
+      } else {
+        are_all = false;
+      }
+    }
+    ptx::syncthreads();  // until all know what is done
+    return are_all ? Done::all : any ? Done::some : Done::none;
+  }
+
+  __device__ WindowEnds* windows() const { return reinterpret_cast<WindowEnds*>(params.windows); }
+
+  // The sorted array from where a tile's first query belongs to where its last one does, or the
+  // other way around, and one more element at each end. Empty if shared memory has no room for it.
+  __device__ Window window_of(const WindowEnds& ends) const {
+    const bool rise = ends.first <= ends.last;
+    const int64 low = rise ? ends.first : ends.last, high = rise ? ends.last : ends.first;
+    const int64 begin = low > 0 ? low - 1 : 0;
+    const int64 size = (high < params.num_sorted ? high + 1 : high) - begin;
+    return {begin, size <= 1 << Policy::levels ? int(size) : 0};
+  }
+
+  __device__ void load_window(const Window& window) {
+    constexpr int at_once = 2 * items;
+#pragma unroll 1
+    for (int first = threadIdx.x; first < window.size; first += at_once * threads) {
+      T elements[at_once];
+#pragma unroll
+      for (int k = 0; k < at_once; ++k) {
+        const int i = first + k * threads;
+        if (i < window.size) elements[k] = sorted_at(window.begin + i);
+      }
+#pragma unroll
+      for (int k = 0; k < at_once; ++k) {
+        const int i = first + k * threads;
+        if (i < window.size) assign(shared.nodes[i], in_tree(elements[k]));
+      }
+    }
+  }
+
+  // Returns whether each query belongs between two elements of the window, or at an end of the
+  // sorted array: then its place is right in whatever order the queries are.
+  __device__ bool find_in_window(Queries& own, const Window& window) const {
+    int found[items];
+    visit_in_tree(own, [&](const auto& queries) { halve_window(own, queries, window, found); });
+    const int least = window.begin > 0 ? 1 : 0;
+    const int most = window.size - (window.begin + window.size < params.num_sorted ? 1 : 0);
+    bool are_found = true;
+#pragma unroll
+    for (int k = 0; k < items; ++k) {
+      own.places[k] = window.begin + found[k];
+      are_found &= !own.is_there[k] || (found[k] >= least && found[k] <= most);
+    }
+    return are_found;
+  }
+
+  // As go_down, elements are known by their bytes.
+  __device__ void halve_window(const Queries& own, const InTree (&queries)[items],
+                               const Window& window, int (&found)[items]) const {
+    constexpr int size = sizeof(InTree);
+    const auto* nodes = reinterpret_cast<const unsigned char*>(shared.nodes);
+    uint32 at[items] = {};
+#pragma unroll 1
+    for (int length = window.size; length > 0;) {
+      const int half = (length + 1) / 2;
+#pragma unroll
+      for (int k = 0; k < items; ++k) {
+        if (!is_ranked && !own.is_there[k]) continue;  // nothing to compare
+        const auto& element = *reinterpret_cast<const InTree*>(nodes + at[k] + (half - 1) * size);
+        if (goes_behind(queries[k], element)) at[k] += half * size;
+      }
+      length -= half;
+    }
+#pragma unroll
+    for (int k = 0; k < items; ++k) found[k] = int(at[k] / size);
+  }
+
+  // For the samples' kernel: finds where the first and the last query of each tile belong.
+  __device__ static void find_windows(const Params& params, int64 first, int64 step) {
+    const auto all = sources_of<V>(params.queries);
+#pragma unroll 1
+    for (int64 i = first; i < 2 * params.num_tiles; i += step) {
+      const int64 end = ((i >> 1) + (i & 1)) * (items * threads);  // of a tile, or its begin
+      const int64 last = params.num_queries - 1;
+      int64 offsets[1 + leaves], place = 0;
+      params.places.offsets(end - (i & 1) < last ? end - (i & 1) : last, offsets);
+      const T query = convert<T>(load_element<V>(
+          moved(all, [&](auto leaf) { return offsets[1 + decltype(leaf)::value]; })));
+#pragma unroll 1
+      for (int64 length = params.num_sorted; length > 0;) {
+        const int64 half = (length + 1) >> 1;
+        if (is_behind(query, element_at(params, place + half - 1))) place += half;
+        length -= half;
+      }
+      reinterpret_cast<int64*>(params.windows)[i] = place;
+    }
+  }
+
   __device__ void store(const Queries& own) const {
     int64 steps[1 + leaves];
     if constexpr (is_even) params.places.offsets(threads, steps);
@@ -314,9 +464,15 @@ struct Search {
       const auto number = Order::number(first);
       falls = Order::before(sorted_at(params.num_sorted - 1), first) || number != number;
     }
+    auto done = Done::none;
+    if constexpr (node_bits > 0) {
+      if (params.window_blocks > 0) done = search_windows();
+      if (done == Done::all) return;
+    }
     fill();
     ptx::syncthreads();
     for (int64 tile = blockIdx.x; tile < params.num_tiles; tile += gridDim.x) {
+      if (node_bits > 0 && done == Done::some && windows()[tile].first == is_done) continue;
       Queries own;
       load(own, tile);
       descend(own);
