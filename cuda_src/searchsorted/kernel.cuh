@@ -110,10 +110,20 @@ struct Search {
     bool is_there[items];
   };
 
+  // Element i, or (begin) behind another one.
   __device__ static T element_at(const Params& params, int64 i) {
-    const auto all = sources_of<A>(params.sorted);
-    return convert<T>(load_element<A>(
-        moved(all, [&](auto leaf) { return i * params.steps[decltype(leaf)::value]; })));
+    return element_at(params, sources_of<A>(params.sorted), i);
+  }
+
+  template <class Place>
+  __device__ static T element_at(const Params& params, const Sources<A>& begin, Place i) {
+    return convert<T>(
+        load_element<A>(moved(begin, [&](auto leaf) { return i * step_of(params, leaf); })));
+  }
+
+  template <class Leaf>
+  __device__ static int64 step_of(const Params& params, Leaf) {
+    return Policy::in_packs ? sizeof(T) : params.steps[Leaf::value];
   }
 
   __device__ T sorted_at(int64 i) const {
@@ -169,6 +179,8 @@ struct Search {
   __device__ void load(Queries& own, int64 tile) const {
     const auto all = sources_of<V>(params.queries);
     const int64 first = tile * (items * threads) + threadIdx.x;
+    const int64 left = params.num_queries - first;
+    const int few = left < items * threads ? int(left) : items * threads;
     int64 offsets[1 + leaves], steps[1 + leaves];
     if constexpr (is_even) {
       params.places.offsets(first, offsets);
@@ -178,7 +190,7 @@ struct Search {
 #pragma unroll
     for (int k = 0; k < items; ++k) {
       const int64 i = first + k * threads;
-      own.is_there[k] = i < params.num_queries;
+      own.is_there[k] = k * threads < few;
       if (!own.is_there[k]) continue;
       if constexpr (!is_even) {
         params.places.offsets(i, offsets);
@@ -370,19 +382,22 @@ struct Search {
   }
 
   __device__ void load_window(const Window& window) {
-    constexpr int at_once = 2 * items;
+    constexpr int at_once = items + 1;  // as many elements as queries, and some more
+    const auto begin = moved(sources_of<A>(params.sorted),
+                             [&](auto leaf) { return window.begin * step_of(params, leaf); });
+    const int last = window.size - 1;
 #pragma unroll 1
-    for (int first = threadIdx.x; first < window.size; first += at_once * threads) {
+    for (int first = threadIdx.x; first <= last; first += at_once * threads) {
       T elements[at_once];
 #pragma unroll
       for (int k = 0; k < at_once; ++k) {
         const int i = first + k * threads;
-        if (i < window.size) elements[k] = sorted_at(window.begin + i);
+        elements[k] = element_at(params, begin, i < last ? i : last);
       }
 #pragma unroll
       for (int k = 0; k < at_once; ++k) {
         const int i = first + k * threads;
-        if (i < window.size) assign(shared.nodes[i], in_tree(elements[k]));
+        if (i <= last) assign(shared.nodes[i], in_tree(elements[k]));
       }
     }
   }
@@ -392,13 +407,13 @@ struct Search {
   __device__ bool find_in_window(Queries& own, const Window& window) const {
     int found[items];
     visit_in_tree(own, [&](const auto& queries) { halve_window(own, queries, window, found); });
-    const int least = window.begin > 0 ? 1 : 0;
-    const int most = window.size - (window.begin + window.size < params.num_sorted ? 1 : 0);
+    const uint32 least = window.begin > 0 ? 1 : 0;
+    const uint32 most = window.size - (window.begin + window.size < params.num_sorted ? 1 : 0);
     bool are_found = true;
 #pragma unroll
     for (int k = 0; k < items; ++k) {
       own.places[k] = window.begin + found[k];
-      are_found &= !own.is_there[k] || (found[k] >= least && found[k] <= most);
+      are_found &= !own.is_there[k] || uint32(found[k]) - least <= most - least;
     }
     return are_found;
   }
@@ -408,20 +423,25 @@ struct Search {
                                const Window& window, int (&found)[items]) const {
     constexpr int size = sizeof(InTree);
     const auto* nodes = reinterpret_cast<const unsigned char*>(shared.nodes);
-    uint32 at[items] = {};
+    int half = (window.size + 1) / 2, length = window.size - half;
+    int at[items];  // to be compared next
+#pragma unroll
+    for (int k = 0; k < items; ++k) at[k] = (half - 1) * size;
 #pragma unroll 1
-    for (int length = window.size; length > 0;) {
-      const int half = (length + 1) / 2;
+    while (true) {
+      const int next = (length + 1) / 2, behind = next * size, before = (next - half) * size;
 #pragma unroll
       for (int k = 0; k < items; ++k) {
         if (!is_ranked && !own.is_there[k]) continue;  // nothing to compare
-        const auto& element = *reinterpret_cast<const InTree*>(nodes + at[k] + (half - 1) * size);
-        if (goes_behind(queries[k], element)) at[k] += half * size;
+        const auto& element = *reinterpret_cast<const InTree*>(nodes + at[k]);
+        at[k] += goes_behind(queries[k], element) ? behind : before;
       }
+      if (length == 0) break;
+      half = next;
       length -= half;
     }
 #pragma unroll
-    for (int k = 0; k < items; ++k) found[k] = int(at[k] / size);
+    for (int k = 0; k < items; ++k) found[k] = at[k] / size + 1;
   }
 
   // For the samples' kernel: finds where the first and the last query of each tile belong.
@@ -448,13 +468,15 @@ struct Search {
   __device__ void store(const Queries& own) const {
     int64 steps[1 + leaves];
     if constexpr (is_even) params.places.offsets(threads, steps);
+    unsigned char* first = params.output;
+    if constexpr (is_even) first = ptx::opaque_global(first + own.outputs[0]);
 #pragma unroll
     for (int k = 0; k < items; ++k) {
       if (!own.is_there[k]) continue;
-      const int64 offset = is_even ? own.outputs[0] + k * steps[0] : own.outputs[k];
+      unsigned char* output = first + (is_even ? k * steps[0] : own.outputs[k]);
       int64 place = own.places[k];
       if (Policy::may_fall && falls) place = params.num_sorted - place;
-      *reinterpret_cast<Index*>(params.output + offset) = Index(place);
+      *reinterpret_cast<Index*>(output) = Index(place);
     }
   }
 
