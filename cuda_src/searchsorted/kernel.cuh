@@ -90,17 +90,13 @@ struct Search {
   Shared& shared;
   bool falls = false;
 
-  // A part of the sorted array.
+  // The part of the sorted array that a tile's queries are looked for in.
   struct Window {
     int64 begin;
-    int size;
+    int size;  // 0: it has no room in shared memory
+    int is_done;
   };
-  // Where the first query of a tile belongs, and its last one.
-  struct WindowEnds {
-    int64 first, last;
-  };
-  enum class Done { none, some, all };
-  static constexpr int64 is_done = -1;  // instead of the first one's: that of a tile
+  enum class Done { none, some, all };  // of a block's tiles, in windows
 
   // The queries of a thread, and where they are on their way.
   struct Queries {
@@ -117,13 +113,13 @@ struct Search {
 
   template <class Place>
   __device__ static T element_at(const Params& params, const Sources<A>& begin, Place i) {
-    return convert<T>(
-        load_element<A>(moved(begin, [&](auto leaf) { return i * step_of(params, leaf); })));
+    return convert<T>(load_element<A>(
+        moved(begin, [&](auto leaf) { return i * step_of<decltype(leaf)::value>(params); })));
   }
 
-  template <class Leaf>
-  __device__ static int64 step_of(const Params& params, Leaf) {
-    return Policy::in_packs ? sizeof(T) : params.steps[Leaf::value];
+  template <int leaf>
+  __device__ static int64 step_of(const Params& params) {
+    return Policy::in_packs ? sizeof(T) : params.steps[leaf];
   }
 
   __device__ T sorted_at(int64 i) const {
@@ -203,22 +199,16 @@ struct Search {
     }
   }
 
-  // Calls visit(queries as they are in the tree).
-  template <class Visit>
-  __device__ static auto visit_in_tree(const Queries& own, Visit visit) {
+  // Goes down the tree: places are then those of stretches.
+  __device__ void descend(Queries& own) const {
     if constexpr (is_ranked) {
       int32 ranks[items];
 #pragma unroll
       for (int k = 0; k < items; ++k) ranks[k] = own.is_there[k] ? in_tree(own.values[k]) : 0;
-      return visit(ranks);
+      go_down(own, ranks);
     } else {
-      return visit(own.values);
+      go_down(own, own.values);
     }
-  }
-
-  // Goes down the tree: places are then those of stretches.
-  __device__ void descend(Queries& own) const {
-    visit_in_tree(own, [&](const auto& queries) { go_down(own, queries); });
   }
 
   // Nodes are known by their bytes: of the numbers of a node's children the first is twice its own.
@@ -332,59 +322,46 @@ struct Search {
     }
   }
 
-  // Finds the places of tiles' queries in windows, and marks the tiles that are done so. Returns
-  // which are.
-  __device__ Done search_windows() {
-    bool any = false;
-    const int64 step = gridDim.x, num_tiles = params.num_tiles;
+  __device__ Window* windows() const { return reinterpret_cast<Window*>(params.windows); }
+
+  // Whether a block's windows all are so.
+  template <class Is>
+  __device__ bool all_windows(Is is) const {
+    const int64 step = gridDim.x;
+    bool all = true;
 #pragma unroll 1
-    for (int64 tile = blockIdx.x + threadIdx.x * step; tile < num_tiles; tile += threads * step) {
-      any |= window_of(windows()[tile]).size > 0;
+    for (int64 i = blockIdx.x + threadIdx.x * step; i < params.num_tiles; i += threads * step) {
+      all &= is(windows()[i]);
     }
-    if (ptx::syncthreads_and(!any)) return Done::none;
-    bool are_all = true;
-    any = false;
-    WindowEnds next = windows()[blockIdx.x];
+    return ptx::syncthreads_and(all);
+  }
+
+  // Finds the places of tiles' queries in windows, where these have room in shared memory.
+  __device__ Done search_windows() {
+    if (all_windows([](const Window& window) { return window.size == 0; })) return Done::none;
+    Window next = windows()[blockIdx.x];
 #pragma unroll 1
-    for (int64 tile = blockIdx.x; tile < num_tiles; tile += step) {
-      const Window window = window_of(next);
-      if (tile + step < num_tiles) next = windows()[tile + step];
-      if (window.size == 0) {
-        are_all = false;
-        continue;
-      }
+    for (int64 tile = blockIdx.x; tile < params.num_tiles; tile += gridDim.x) {
+      const Window window = next;
+      if (tile + gridDim.x < params.num_tiles) next = windows()[tile + gridDim.x];
+      if (window.size == 0) continue;
       Queries own;
       load(own, tile);
       load_window(window);
       ptx::syncthreads();
-      if (ptx::syncthreads_and(find_in_window(own, window))) {
-        store(own);
-        if (threadIdx.x == 0) windows()[tile].first = is_done;
-        any = true;
-      } else {
-        are_all = false;
-      }
+      if (!ptx::syncthreads_and(find_in_window(own, window))) continue;
+      store(own);
+      if (threadIdx.x == 0) windows()[tile].is_done = 1;
     }
     ptx::syncthreads();  // until all know what is done
-    return are_all ? Done::all : any ? Done::some : Done::none;
-  }
-
-  __device__ WindowEnds* windows() const { return reinterpret_cast<WindowEnds*>(params.windows); }
-
-  // The sorted array from where a tile's first query belongs to where its last one does, or the
-  // other way around, and one more element at each end. Empty if shared memory has no room for it.
-  __device__ Window window_of(const WindowEnds& ends) const {
-    const bool rise = ends.first <= ends.last;
-    const int64 low = rise ? ends.first : ends.last, high = rise ? ends.last : ends.first;
-    const int64 begin = low > 0 ? low - 1 : 0;
-    const int64 size = (high < params.num_sorted ? high + 1 : high) - begin;
-    return {begin, size <= 1 << Policy::levels ? int(size) : 0};
+    const bool all = all_windows([](const Window& window) { return window.is_done != 0; });
+    return all ? Done::all : Done::some;
   }
 
   __device__ void load_window(const Window& window) {
     constexpr int at_once = items + 1;  // as many elements as queries, and some more
-    const auto begin = moved(sources_of<A>(params.sorted),
-                             [&](auto leaf) { return window.begin * step_of(params, leaf); });
+    Sources<A> begin = sources_of<A>(params.sorted);
+    begin.at[0] = ptx::opaque_global(begin.at[0] + window.begin * step_of<0>(params));
     const int last = window.size - 1;
 #pragma unroll 1
     for (int first = threadIdx.x; first <= last; first += at_once * threads) {
@@ -405,64 +382,91 @@ struct Search {
   // Returns whether each query belongs between two elements of the window, or at an end of the
   // sorted array: then its place is right in whatever order the queries are.
   __device__ bool find_in_window(Queries& own, const Window& window) const {
-    int found[items];
-    visit_in_tree(own, [&](const auto& queries) { halve_window(own, queries, window, found); });
+    InTree queries[items];
+#pragma unroll
+    for (int k = 0; k < items; ++k) {
+      assign(queries[k], shared.nodes[0]);
+      if (own.is_there[k]) assign(queries[k], in_tree(arrived(own.values[k])));
+    }
+    uint32 found[items];
+    halve_window(queries, window.size, found);
     const uint32 least = window.begin > 0 ? 1 : 0;
     const uint32 most = window.size - (window.begin + window.size < params.num_sorted ? 1 : 0);
     bool are_found = true;
 #pragma unroll
     for (int k = 0; k < items; ++k) {
       own.places[k] = window.begin + found[k];
-      are_found &= !own.is_there[k] || uint32(found[k]) - least <= most - least;
+      are_found &= !own.is_there[k] || found[k] - least <= most - least;
     }
     return are_found;
   }
 
-  // As go_down, elements are known by their bytes.
-  __device__ void halve_window(const Queries& own, const InTree (&queries)[items],
-                               const Window& window, int (&found)[items]) const {
-    constexpr int size = sizeof(InTree);
-    const auto* nodes = reinterpret_cast<const unsigned char*>(shared.nodes);
-    int half = (window.size + 1) / 2, length = window.size - half;
-    int at[items];  // to be compared next
-#pragma unroll
-    for (int k = 0; k < items; ++k) at[k] = (half - 1) * size;
-#pragma unroll 1
-    while (true) {
-      const int next = (length + 1) / 2, behind = next * size, before = (next - half) * size;
-#pragma unroll
-      for (int k = 0; k < items; ++k) {
-        if (!is_ranked && !own.is_there[k]) continue;  // nothing to compare
-        const auto& element = *reinterpret_cast<const InTree*>(nodes + at[k]);
-        at[k] += goes_behind(queries[k], element) ? behind : before;
-      }
-      if (length == 0) break;
-      half = next;
-      length -= half;
+  // A query that is turned into its rank here, not where that would wait for its load.
+  __device__ static T arrived(const T& query) {
+    if constexpr (is_ranked) {
+      return bit_cast<T>(ptx::computed_now(bit_cast<uint32>(query)));
+    } else {
+      return query;
     }
-#pragma unroll
-    for (int k = 0; k < items; ++k) found[k] = at[k] / size + 1;
   }
 
-  // For the samples' kernel: finds where the first and the last query of each tile belong.
+  // The first step leaves one less than a power of two, by two parts of the window that may
+  // overlap. As in go_down, elements are known by their bytes.
+  __device__ void halve_window(const InTree (&queries)[items], int window_size,
+                               uint32 (&found)[items]) const {
+    constexpr int size = sizeof(InTree);
+    const auto* nodes = reinterpret_cast<const unsigned char*>(shared.nodes);
+    const int power = 1 << (31 - ptx::clz(window_size));
+    const uint32 second = (window_size - power + 1) * size;
+#pragma unroll
+    for (int k = 0; k < items; ++k) {
+      found[k] = goes_behind(queries[k], shared.nodes[power - 1]) ? second : 0;
+    }
+#pragma unroll
+    for (int half = 1 << Policy::levels >> 1; half > 0; half /= 2) {
+      if (half >= power) continue;
+#pragma unroll
+      for (int k = 0; k < items; ++k) {
+        const auto* at = nodes + (half - 1) * size + found[k];
+        if (goes_behind(queries[k], *reinterpret_cast<const InTree*>(at))) found[k] += half * size;
+      }
+    }
+#pragma unroll
+    for (int k = 0; k < items; ++k) found[k] /= size;
+  }
+
+  // For the samples' kernel. A window begins where the tile's first query belongs and ends where
+  // its last one does, or the other way around, and has one more element at each end.
   __device__ static void find_windows(const Params& params, int64 first, int64 step) {
-    const auto all = sources_of<V>(params.queries);
-#pragma unroll 1
-    for (int64 i = first; i < 2 * params.num_tiles; i += step) {
-      const int64 end = ((i >> 1) + (i & 1)) * (items * threads);  // of a tile, or its begin
-      const int64 last = params.num_queries - 1;
-      int64 offsets[1 + leaves], place = 0;
-      params.places.offsets(end - (i & 1) < last ? end - (i & 1) : last, offsets);
-      const T query = convert<T>(load_element<V>(
-          moved(all, [&](auto leaf) { return offsets[1 + decltype(leaf)::value]; })));
+    for (int64 tile = first; tile < params.num_tiles; tile += step) {
+      const int64 begin = tile * (items * threads), end = begin + items * threads;
+      const int64 last = (end < params.num_queries ? end : params.num_queries) - 1;
+      const T queries[2] = {query_at(params, begin), query_at(params, last)};
+      int64 places[2] = {};
 #pragma unroll 1
       for (int64 length = params.num_sorted; length > 0;) {
         const int64 half = (length + 1) >> 1;
-        if (is_behind(query, element_at(params, place + half - 1))) place += half;
+#pragma unroll
+        for (int k = 0; k < 2; ++k) {
+          if (is_behind(queries[k], element_at(params, places[k] + half - 1))) places[k] += half;
+        }
         length -= half;
       }
-      reinterpret_cast<int64*>(params.windows)[i] = place;
+      const bool rise = places[0] <= places[1];
+      const int64 low = rise ? places[0] : places[1], high = rise ? places[1] : places[0];
+      Window window{low > 0 ? low - 1 : 0};
+      const int64 size = (high < params.num_sorted ? high + 1 : high) - window.begin;
+      window.size = size <= 1 << Policy::levels ? int(size) : 0;
+      reinterpret_cast<Window*>(params.windows)[tile] = window;
     }
+  }
+
+  __device__ static T query_at(const Params& params, int64 i) {
+    const auto all = sources_of<V>(params.queries);
+    int64 offsets[1 + leaves];
+    params.places.offsets(i, offsets);
+    return convert<T>(
+        load_element<V>(moved(all, [&](auto leaf) { return offsets[1 + decltype(leaf)::value]; })));
   }
 
   __device__ void store(const Queries& own) const {
@@ -494,7 +498,7 @@ struct Search {
     fill();
     ptx::syncthreads();
     for (int64 tile = blockIdx.x; tile < params.num_tiles; tile += gridDim.x) {
-      if (node_bits > 0 && done == Done::some && windows()[tile].first == is_done) continue;
+      if (node_bits > 0 && done == Done::some && windows()[tile].is_done) continue;
       Queries own;
       load(own, tile);
       descend(own);

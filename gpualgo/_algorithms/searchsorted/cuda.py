@@ -166,7 +166,7 @@ def _(problem: Search, views: Sequence[View], op: Operator | None, targets: Sequ
     )
     num_items = tiling.begins[-1] if sampling else 0
     window_bytes = 16 * tiling.num_tiles if num_queries >= WINDOW_QUERIES else 0
-    window_blocks = min(-(-window_bytes // (8 * BLOCK_THREADS)), dev.num_sms) if sampling else 0
+    window_blocks = min(-(-window_bytes // (16 * BLOCK_THREADS)), dev.num_sms) if sampling else 0
     windows_at = aligned(num_items * order.element.itemsize)
     slots = {
         "sorted": at.sources[:count], "queries": at.sources[count:], "output": at.targets[0],
