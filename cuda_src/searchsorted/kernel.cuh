@@ -11,14 +11,21 @@
 //            which it loads a sector in each (after Rao and Ross 2000, doi:10.1145/342009.335449).
 //            All have as many steps for every query and no branch, and a thread takes `items`
 //            queries down at once, so that their loads are under way together.
+// Windows    The samples' kernel also finds a window of each tile of queries: the part of the array
+//            from where the tile's first query belongs to where its last one does. If it has room
+//            in shared memory, the block loads it there in place of the tree. A place between two
+//            elements of the window is right, in whatever order the queries are. If one of a
+//            tile's queries finds none, the tile goes down the tree.
 // Bytes      a query and its result each once; of the sorted array a sector of 32 bytes for each
 //            step below the tree, or below the last sample and one for each of the samples, which
-//            neighbouring queries share if they are close. Launches: one, or with samples two;
-//            temporary storage: that of the samples.
+//            neighbouring queries share if they are close; of windows each byte once. Launches:
+//            one, or with samples two; temporary storage: that of the samples and 16 bytes for each
+//            tile.
 // Falling    with `may_fall` the array may be in the opposite order: where its last element comes
 //            before its first, or that is NaN, it is read from the end, and a place is how many are
 //            left behind it.
-// In place   safe where output and queries are the same elements: a thread loads before it stores.
+// In place   safe where output and queries are the same elements: a thread loads before it stores,
+//            and windows are found before.
 // Operator   a strict weak order, asked of elements of the input alone. Results do not depend on
 //            the cut where the array is in that order; where it is not they are places within it
 //            or its length all the same, and nothing is read out of bounds.
@@ -56,7 +63,7 @@ struct SearchParams {
   const unsigned char* queries[leaves];
   unsigned char* output;
   unsigned char* samples;
-  unsigned char* windows;  // of each tile: where its first query belongs, and its last one
+  unsigned char* windows;  // of each tile
   int64 num_sorted, num_queries, num_tiles;
   int64 steps[leaves];  // bytes from an element of the sorted array to the next
   int64 num_levels;     // of the tree
@@ -106,7 +113,7 @@ struct Search {
     bool is_there[items];
   };
 
-  // Element i, or (begin) behind another one.
+  // Element i, or the one that is i behind `begin`.
   __device__ static T element_at(const Params& params, int64 i) {
     return element_at(params, sources_of<A>(params.sorted), i);
   }
@@ -324,7 +331,7 @@ struct Search {
 
   __device__ Window* windows() const { return reinterpret_cast<Window*>(params.windows); }
 
-  // Whether a block's windows all are so.
+  // Whether `is` holds for all windows of the block's tiles.
   template <class Is>
   __device__ bool all_windows(Is is) const {
     const int64 step = gridDim.x;
@@ -336,7 +343,7 @@ struct Search {
     return ptx::syncthreads_and(all);
   }
 
-  // Finds the places of tiles' queries in windows, where these have room in shared memory.
+  // Finds the places of tiles' queries in windows, where shared memory has room for these.
   __device__ Done search_windows() {
     if (all_windows([](const Window& window) { return window.size == 0; })) return Done::none;
     Window next = windows()[blockIdx.x];

@@ -1,4 +1,4 @@
-"""searchsorted of sorted queries in a long array: a block searches the part that its queries span."""
+"""searchsorted of sorted queries in a long array, in the part that a block's queries span."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_queries_of_two_dimensions(backend: Backend) -> None:
 
 def test_in_place(backend: Backend) -> None:
     a, v = np.sort(numbers(LENGTH, "int64", 1)), np.sort(numbers(3 * TILE, "int64", 2))
-    out = backend.to_device(v)
+    out = backend.to_device(v.copy())
     assert ga.searchsorted(backend.to_device(a), out, out=out) is out
     np.testing.assert_array_equal(backend.to_host(out), np.searchsorted(a, v))
 
@@ -133,7 +133,9 @@ def test_by_a_function(backend: Backend) -> None:
     sevens = backend.to_device(np.array([7]))
     a, v = np.sort(numbers(LENGTH, "int32", 1)), np.sort(numbers(3 * TILE, "int32", 2, 2000))
     got = ga.searchsorted(
-        backend.to_device(a), backend.to_device(v), less=lambda x, y: x // sevens[0] < y // sevens[0]
+        backend.to_device(a),
+        backend.to_device(v),
+        less=lambda x, y: x // sevens[0] < y // sevens[0],
     )
     np.testing.assert_array_equal(backend.to_host(got), np.searchsorted(a // 7, v // 7))
 

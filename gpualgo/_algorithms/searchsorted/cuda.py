@@ -24,7 +24,8 @@ from gpualgo._driver.device import aligned
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import planners
 
-MOST_SAMPLES = 16  # most_samples of searchsorted/samples.cuh
+MOST_SAMPLES = 16  # most_samples of searchsorted/kernel.cuh
+WINDOW_BYTES = 16  # of Search::Window
 
 # --- Tuning table of searches on a GPU: kernels, template arguments, tilings.
 
@@ -41,8 +42,9 @@ LOADS_PER_QUERY = 4
 # With at least one query per this many elements of the sorted array, samples of it are computed
 # first: that reads it once, and saves two of three loads of each query.
 ITEMS_PER_QUERY = 32
-# Many queries may be sorted: a block then finds those of a tile in a part of the sorted array.
-WINDOW_QUERIES = 1 << 20
+# With so many queries, those of a tile are looked for in a window of the sorted array if they are
+# close. Windows are found while samples are computed, which takes as long.
+WINDOW_QUERIES = 1 << 21
 NODE_BITS = {4: 3, 8: 2}  # by the upper bound on an element's bytes: nodes of a 32-byte sector
 
 
@@ -165,8 +167,8 @@ def _(problem: Search, views: Sequence[View], op: Operator | None, targets: Sequ
         order, problem.sides, problem.is_right, problem.results[0].dtype, kind, len(dims) <= 1
     )
     num_items = tiling.begins[-1] if sampling else 0
-    window_bytes = 16 * tiling.num_tiles if num_queries >= WINDOW_QUERIES else 0
-    window_blocks = min(-(-window_bytes // (16 * BLOCK_THREADS)), dev.num_sms) if sampling else 0
+    num_windows = tiling.num_tiles if sampling and num_queries >= WINDOW_QUERIES else 0
+    window_blocks = min(-(-num_windows // BLOCK_THREADS), dev.num_sms)
     windows_at = aligned(num_items * order.element.itemsize)
     slots = {
         "sorted": at.sources[:count], "queries": at.sources[count:], "output": at.targets[0],
@@ -186,8 +188,8 @@ def _(problem: Search, views: Sequence[View], op: Operator | None, targets: Sequ
                **fixed)
     ]  # fmt: skip
     for sampler in sampling:
-        most = dev.num_sms * SAMPLE_BLOCKS_PER_SM
-        grid = min(-(-num_items // BLOCK_THREADS) + window_blocks, most)
+        grid = -(-num_items // BLOCK_THREADS) + window_blocks
+        grid = min(grid, dev.num_sms * SAMPLE_BLOCKS_PER_SM)
         steps.insert(0, launch(sampler, device, grid, BLOCK_THREADS, slots, **fixed))
-    pieces = [Piece(windows_at + window_bytes, KEPT)] if sampling else []
+    pieces = [Piece(windows_at + WINDOW_BYTES * num_windows, KEPT)] if sampling else []
     return Plan(device, steps, pieces)
