@@ -129,6 +129,17 @@ def test_in_place(backend: Backend) -> None:
     np.testing.assert_array_equal(backend.to_host(out), np.searchsorted(a, v))
 
 
+def test_prepared(cuda: Backend) -> None:
+    a, v = np.sort(numbers(LENGTH, "int64", 1)), np.sort(numbers(3 * TILE, "int64", 2, 2500))
+    v[TILE + 40] = 29_000
+    given = cuda.to_device(a), cuda.to_device(v)
+    plan = ga.prepare(ga.searchsorted, *given)
+    for storage in (None, cuda.to_device(np.full(plan.temp_storage_bytes, 7, np.uint8))):
+        for _ in range(2):  # the second call finds marks of the first one
+            got = plan(*given, temp_storage=storage)
+            np.testing.assert_array_equal(cuda.to_host(got), np.searchsorted(a, v))
+
+
 def test_by_a_function(backend: Backend) -> None:
     sevens = backend.to_device(np.array([7]))
     a, v = np.sort(numbers(LENGTH, "int32", 1)), np.sort(numbers(3 * TILE, "int32", 2, 2000))
