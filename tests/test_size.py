@@ -33,7 +33,7 @@ LINES = {
     "gpualgo/numpy": 6_567,
     "gpualgo/torch": 1_778,
     "gpualgo/shards": 1_919,
-    "cuda_src": 17_260,
+    "cuda_src": 17_263,
 }
 FILES = 255  # of Python below gpualgo/
 LINES_OF_A_FILE = 600

@@ -505,7 +505,10 @@ struct Search {
     fill();
     ptx::syncthreads();
     for (int64 tile = blockIdx.x; tile < params.num_tiles; tile += gridDim.x) {
-      if (node_bits > 0 && done == Done::some && windows()[tile].is_done) continue;
+      if constexpr (node_bits > 0) {
+        if (done == Done::some && windows()[tile].is_done) continue;
+        ptx::syncwarp();  // tells the compiler that no thread of a warp went on alone
+      }
       Queries own;
       load(own, tile);
       descend(own);
