@@ -278,7 +278,8 @@ KERNELS: list[tuple[str, str, tuple[Any, ...]]] = [
     ("radix_sort/words", "pack_words", (None, None, cpp("Tuple", _WORD, _WORD), None)),
     ("merge_sort/merge", "merge_splits", (None, None, _PAIR, 2)),
     ("merge_sort/runs", "merge_runs", (None, 7, None, _PAIR, _WORD, _WORD, 5)),
-    ("searchsorted/samples", "search_samples", (256, 3, _F32, _F32)),
+    ("searchsorted/samples", "search_samples",
+     (None, None, True, _F32, _F32, _F32, None, cpp("EvenLayout", 2))),
     ("top_k/narrow", "narrow", (None, True, None, None)),
 ]  # fmt: skip
 DESCRIBED = [

@@ -11,14 +11,21 @@
 //            which it loads a sector in each (after Rao and Ross 2000, doi:10.1145/342009.335449).
 //            All have as many steps for every query and no branch, and a thread takes `items`
 //            queries down at once, so that their loads are under way together.
+// Windows    The samples' kernel also finds a window of each tile of queries: the part of the array
+//            from where the tile's first query belongs to where its last one does. If it has room
+//            in shared memory, the block loads it there in place of the tree. A place between two
+//            elements of the window is right, in whatever order the queries are. If one of a
+//            tile's queries finds none, the tile goes down the tree.
 // Bytes      a query and its result each once; of the sorted array a sector of 32 bytes for each
 //            step below the tree, or below the last sample and one for each of the samples, which
-//            neighbouring queries share if they are close. Launches: one, or with samples two;
-//            temporary storage: that of the samples.
+//            neighbouring queries share if they are close; of windows each byte once. Launches:
+//            one, or with samples two; temporary storage: that of the samples and 16 bytes for each
+//            tile.
 // Falling    with `may_fall` the array may be in the opposite order: where its last element comes
 //            before its first, or that is NaN, it is read from the end, and a place is how many are
 //            left behind it.
-// In place   safe where output and queries are the same elements: a thread loads before it stores.
+// In place   safe where output and queries are the same elements: a thread loads before it stores,
+//            and windows are found before.
 // Operator   a strict weak order, asked of elements of the input alone. Results do not depend on
 //            the cut where the array is in that order; where it is not they are places within it
 //            or its length all the same, and nothing is read out of bounds.
@@ -29,9 +36,11 @@
 #include "parts/layout.cuh"
 #include "parts/order.cuh"
 #include "parts/ptx.cuh"
-#include "searchsorted/samples.cuh"
+#include "parts/tile_io.cuh"
 
 namespace gpualgo {
+
+constexpr int most_samples = 16;
 
 template <int block_threads_, int items_, int levels_, int min_blocks_, int shared_bytes_,
           int node_bits_, bool in_packs_, bool may_fall_>
@@ -47,19 +56,21 @@ struct SearchPolicy {
   static_assert(!may_fall || node_bits == 0);
 };
 
-// Places: those of the output and of the queries' leaves.
+// Of both kernels. Places: those of the output and of the queries' leaves.
 template <int leaves, class Places>
 struct SearchParams {
   const unsigned char* sorted[leaves];
   const unsigned char* queries[leaves];
   unsigned char* output;
-  const unsigned char* samples;
+  unsigned char* samples;
+  unsigned char* windows;  // of each tile
   int64 num_sorted, num_queries, num_tiles;
   int64 steps[leaves];  // bytes from an element of the sorted array to the next
   int64 num_levels;     // of the tree
   int64 stretch_bits;   // between two nodes of the tree lie so many bits' worth of elements
   int64 num_samples;
-  int64 sample_begins[most_samples + 1];  // of each, by its number, in elements
+  int64 sample_begins[most_samples + 2];  // of each, by its number, in elements; then their end
+  int64 window_blocks;                    // of the samples' kernel, for windows; 0: there are none
   Places places;
 };
 
@@ -86,6 +97,14 @@ struct Search {
   Shared& shared;
   bool falls = false;
 
+  // The part of the sorted array that a tile's queries are looked for in.
+  struct Window {
+    int64 begin;
+    int size;  // 0: it has no room in shared memory
+    int is_done;
+  };
+  enum class Done { none, some, all };  // of a block's tiles, in windows
+
   // The queries of a thread, and where they are on their way.
   struct Queries {
     T values[items];
@@ -94,11 +113,24 @@ struct Search {
     bool is_there[items];
   };
 
-  __device__ T sorted_at(int64 i) const {
-    if (Policy::may_fall && falls) i = params.num_sorted - 1 - i;
-    const auto all = sources_of<A>(params.sorted);
+  // Element i, or the one that is i behind `begin`.
+  __device__ static T element_at(const Params& params, int64 i) {
+    return element_at(params, sources_of<A>(params.sorted), i);
+  }
+
+  template <class Place>
+  __device__ static T element_at(const Params& params, const Sources<A>& begin, Place i) {
     return convert<T>(load_element<A>(
-        moved(all, [&](auto leaf) { return i * params.steps[decltype(leaf)::value]; })));
+        moved(begin, [&](auto leaf) { return i * step_of<decltype(leaf)::value>(params); })));
+  }
+
+  template <int leaf>
+  __device__ static int64 step_of(const Params& params) {
+    return Policy::in_packs ? sizeof(T) : params.steps[leaf];
+  }
+
+  __device__ T sorted_at(int64 i) const {
+    return element_at(params, Policy::may_fall && falls ? params.num_sorted - 1 - i : i);
   }
 
   // Whether a query's place is behind an element.
@@ -150,6 +182,8 @@ struct Search {
   __device__ void load(Queries& own, int64 tile) const {
     const auto all = sources_of<V>(params.queries);
     const int64 first = tile * (items * threads) + threadIdx.x;
+    const int64 left = params.num_queries - first;
+    const int few = left < items * threads ? int(left) : items * threads;
     int64 offsets[1 + leaves], steps[1 + leaves];
     if constexpr (is_even) {
       params.places.offsets(first, offsets);
@@ -159,7 +193,7 @@ struct Search {
 #pragma unroll
     for (int k = 0; k < items; ++k) {
       const int64 i = first + k * threads;
-      own.is_there[k] = i < params.num_queries;
+      own.is_there[k] = k * threads < few;
       if (!own.is_there[k]) continue;
       if constexpr (!is_even) {
         params.places.offsets(i, offsets);
@@ -295,16 +329,165 @@ struct Search {
     }
   }
 
+  __device__ Window* windows() const { return reinterpret_cast<Window*>(params.windows); }
+
+  // Whether `is` holds for all windows of the block's tiles.
+  template <class Is>
+  __device__ bool all_windows(Is is) const {
+    const int64 step = gridDim.x;
+    bool all = true;
+#pragma unroll 1
+    for (int64 i = blockIdx.x + threadIdx.x * step; i < params.num_tiles; i += threads * step) {
+      all &= is(windows()[i]);
+    }
+    return ptx::syncthreads_and(all);
+  }
+
+  // Finds the places of tiles' queries in windows, where shared memory has room for these.
+  __device__ Done search_windows() {
+    if (all_windows([](const Window& window) { return window.size == 0; })) return Done::none;
+    Window next = windows()[blockIdx.x];
+#pragma unroll 1
+    for (int64 tile = blockIdx.x; tile < params.num_tiles; tile += gridDim.x) {
+      const Window window = next;
+      if (tile + gridDim.x < params.num_tiles) next = windows()[tile + gridDim.x];
+      if (window.size == 0) continue;
+      Queries own;
+      load(own, tile);
+      load_window(window);
+      ptx::syncthreads();
+      if (!ptx::syncthreads_and(find_in_window(own, window))) continue;
+      store(own);
+      if (threadIdx.x == 0) windows()[tile].is_done = 1;
+    }
+    ptx::syncthreads();  // until all know what is done
+    const bool all = all_windows([](const Window& window) { return window.is_done != 0; });
+    return all ? Done::all : Done::some;
+  }
+
+  __device__ void load_window(const Window& window) {
+    constexpr int at_once = items + 1;  // as many elements as queries, and some more
+    Sources<A> begin = sources_of<A>(params.sorted);
+    begin.at[0] = ptx::opaque_global(begin.at[0] + window.begin * step_of<0>(params));
+    const int last = window.size - 1;
+#pragma unroll 1
+    for (int first = threadIdx.x; first <= last; first += at_once * threads) {
+      T elements[at_once];
+#pragma unroll
+      for (int k = 0; k < at_once; ++k) {
+        const int i = first + k * threads;
+        elements[k] = element_at(params, begin, i < last ? i : last);
+      }
+#pragma unroll
+      for (int k = 0; k < at_once; ++k) {
+        const int i = first + k * threads;
+        if (i <= last) assign(shared.nodes[i], in_tree(elements[k]));
+      }
+    }
+  }
+
+  // Returns whether each query belongs between two elements of the window, or at an end of the
+  // sorted array: then its place is right in whatever order the queries are.
+  __device__ bool find_in_window(Queries& own, const Window& window) const {
+    InTree queries[items];
+#pragma unroll
+    for (int k = 0; k < items; ++k) {
+      assign(queries[k], shared.nodes[0]);
+      if (own.is_there[k]) assign(queries[k], in_tree(arrived(own.values[k])));
+    }
+    uint32 found[items];
+    halve_window(queries, window.size, found);
+    const uint32 least = window.begin > 0 ? 1 : 0;
+    const uint32 most = window.size - (window.begin + window.size < params.num_sorted ? 1 : 0);
+    bool are_found = true;
+#pragma unroll
+    for (int k = 0; k < items; ++k) {
+      own.places[k] = window.begin + found[k];
+      are_found &= !own.is_there[k] || found[k] - least <= most - least;
+    }
+    return are_found;
+  }
+
+  // A query that is turned into its rank here, not where that would wait for its load.
+  __device__ static T arrived(const T& query) {
+    if constexpr (is_ranked) {
+      return bit_cast<T>(ptx::computed_now(bit_cast<uint32>(query)));
+    } else {
+      return query;
+    }
+  }
+
+  // The first step leaves one less than a power of two, by two parts of the window that may
+  // overlap. As in go_down, elements are known by their bytes.
+  __device__ void halve_window(const InTree (&queries)[items], int window_size,
+                               uint32 (&found)[items]) const {
+    constexpr int size = sizeof(InTree);
+    const auto* nodes = reinterpret_cast<const unsigned char*>(shared.nodes);
+    const int power = 1 << (31 - ptx::clz(window_size));
+    const uint32 second = (window_size - power + 1) * size;
+#pragma unroll
+    for (int k = 0; k < items; ++k) {
+      found[k] = goes_behind(queries[k], shared.nodes[power - 1]) ? second : 0;
+    }
+#pragma unroll
+    for (int half = 1 << Policy::levels >> 1; half > 0; half /= 2) {
+      if (half >= power) continue;
+#pragma unroll
+      for (int k = 0; k < items; ++k) {
+        const auto* at = nodes + (half - 1) * size + found[k];
+        if (goes_behind(queries[k], *reinterpret_cast<const InTree*>(at))) found[k] += half * size;
+      }
+    }
+#pragma unroll
+    for (int k = 0; k < items; ++k) found[k] /= size;
+  }
+
+  // For the samples' kernel. A window begins where the tile's first query belongs and ends where
+  // its last one does, or the other way around, and has one more element at each end.
+  __device__ static void find_windows(const Params& params, int64 first, int64 step) {
+    for (int64 tile = first; tile < params.num_tiles; tile += step) {
+      const int64 begin = tile * (items * threads), end = begin + items * threads;
+      const int64 last = (end < params.num_queries ? end : params.num_queries) - 1;
+      const T queries[2] = {query_at(params, begin), query_at(params, last)};
+      int64 places[2] = {};
+#pragma unroll 1
+      for (int64 length = params.num_sorted; length > 0;) {
+        const int64 half = (length + 1) >> 1;
+#pragma unroll
+        for (int k = 0; k < 2; ++k) {
+          if (is_behind(queries[k], element_at(params, places[k] + half - 1))) places[k] += half;
+        }
+        length -= half;
+      }
+      const bool rise = places[0] <= places[1];
+      const int64 low = rise ? places[0] : places[1], high = rise ? places[1] : places[0];
+      Window window{low > 0 ? low - 1 : 0};
+      const int64 size = (high < params.num_sorted ? high + 1 : high) - window.begin;
+      window.size = size <= 1 << Policy::levels ? int(size) : 0;
+      reinterpret_cast<Window*>(params.windows)[tile] = window;
+    }
+  }
+
+  __device__ static T query_at(const Params& params, int64 i) {
+    const auto all = sources_of<V>(params.queries);
+    int64 offsets[1 + leaves];
+    params.places.offsets(i, offsets);
+    return convert<T>(
+        load_element<V>(moved(all, [&](auto leaf) { return offsets[1 + decltype(leaf)::value]; })));
+  }
+
   __device__ void store(const Queries& own) const {
     int64 steps[1 + leaves];
     if constexpr (is_even) params.places.offsets(threads, steps);
+    unsigned char* first = params.output;
+    if constexpr (is_even) first = ptx::opaque_global(first + own.outputs[0]);
 #pragma unroll
     for (int k = 0; k < items; ++k) {
       if (!own.is_there[k]) continue;
-      const int64 offset = is_even ? own.outputs[0] + k * steps[0] : own.outputs[k];
+      unsigned char* output = first + (is_even ? k * steps[0] : own.outputs[k]);
       int64 place = own.places[k];
       if (Policy::may_fall && falls) place = params.num_sorted - place;
-      *reinterpret_cast<Index*>(params.output + offset) = Index(place);
+      *reinterpret_cast<Index*>(output) = Index(place);
     }
   }
 
@@ -314,9 +497,18 @@ struct Search {
       const auto number = Order::number(first);
       falls = Order::before(sorted_at(params.num_sorted - 1), first) || number != number;
     }
+    auto done = Done::none;
+    if constexpr (node_bits > 0) {
+      if (params.window_blocks > 0) done = search_windows();
+      if (done == Done::all) return;
+    }
     fill();
     ptx::syncthreads();
     for (int64 tile = blockIdx.x; tile < params.num_tiles; tile += gridDim.x) {
+      if constexpr (node_bits > 0) {
+        if (done == Done::some && windows()[tile].is_done) continue;
+        ptx::syncwarp();  // tells the compiler that no thread of a warp went on alone
+      }
       Queries own;
       load(own, tile);
       descend(own);

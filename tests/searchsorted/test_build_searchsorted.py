@@ -32,17 +32,14 @@ def specs(element: Any, op: Operator | None = None, num_queries: int = MANY) -> 
     cut = cuda.with_samples(cut, element, MANY, num_queries, 16)
     ways = (False,) * len(records.field_dtypes(element))
     order = Comparison(element, op, ways)
-    found = [cuda.spec(order, (element, element), False, INT64, cut, True)]
-    if cut.node_bits:
-        found.append(cuda.samples_spec(element, element, cut.node_bits))
-    return found
+    return cuda.specs(order, (element, element), False, INT64, cut, True)
 
 
 @needs_cuobjdump
 @pytest.mark.parametrize("name", sampled(["int8", "float16", "float32", "int64"], ["float32"]))
 def test_nodes_are_loaded_whole(name: str, tmp_path: Path) -> None:
     dtype = sass.dtype_of(name)
-    search, _ = sass.held(specs(dtype), MAIN, tmp_path, 64)  # bytes, of four nodes under way
+    _, search = sass.held(specs(dtype), MAIN, tmp_path, 64)  # bytes, of four nodes under way
     width = min(128, 8 * dtype.itemsize << cuda.NODE_BITS.get(dtype.itemsize, 3))
     assert search.count(rf"LDG\.E\.{width}") > 0
 

@@ -20,10 +20,12 @@ from gpualgo._cuda.headers import cpp
 from gpualgo._cuda.plan import KEPT, NONE, Piece, Plan, arg_map
 from gpualgo._cuda.templates import VECTOR_BYTES, kernel_spec, launch
 from gpualgo._driver import device as gpu
+from gpualgo._driver.device import aligned
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import planners
 
-MOST_SAMPLES = 16  # most_samples of searchsorted/samples.cuh
+MOST_SAMPLES = 16  # most_samples of searchsorted/kernel.cuh
+WINDOW_BYTES = 16  # of Search::Window
 
 # --- Tuning table of searches on a GPU: kernels, template arguments, tilings.
 
@@ -40,6 +42,9 @@ LOADS_PER_QUERY = 4
 # With at least one query per this many elements of the sorted array, samples of it are computed
 # first: that reads it once, and saves two of three loads of each query.
 ITEMS_PER_QUERY = 32
+# With so many queries, those of a tile are looked for in a window of the sorted array if they are
+# close. Windows are found while samples are computed, which takes as long.
+WINDOW_QUERIES = 1 << 21
 NODE_BITS = {4: 3, 8: 2}  # by the upper bound on an element's bytes: nodes of a 32-byte sector
 
 
@@ -118,16 +123,14 @@ def _sampled(policy: Policy, num_sorted: int, num_tiles: int, grid: int) -> Tili
     return Tiling(grid, num_tiles, length - count * bits, count * bits, tuple(starts))
 
 
-def samples_spec(sorted_element: Dtype, element: Dtype, node_bits: int) -> Spec:
-    types = BLOCK_THREADS, node_bits, sorted_element, element
-    return kernel_spec("searchsorted/samples.cuh", "search_samples_kernel", *types)
-
-
-def spec(
+def specs(
     order: Comparison, sides: tuple[Dtype, Dtype], is_right: bool, index: Dtype, policy: Policy,
     is_even: bool,
-) -> Spec:  # fmt: skip
-    """Return the kernel; `sides` are the elements of the sorted array and of the queries."""
+) -> list[Spec]:  # fmt: skip
+    """Return the kernels: the samples' if there are any, and the search's.
+
+    `sides` are the elements of the sorted array and of the queries.
+    """
     element = order.element
     tuned = cpp(
         "SearchPolicy", BLOCK_THREADS, policy.items, policy.levels, BLOCKS_PER_SM,
@@ -135,7 +138,10 @@ def spec(
     )  # fmt: skip
     places = cpp("EvenLayout" if is_even else "Layout", 1 + len(records.field_dtypes(element)))
     types = tuned, order_type(order), is_right, *sides, element, index, places
-    return kernel_spec("searchsorted/kernel.cuh", "searchsorted_kernel", *types)
+    search = kernel_spec("searchsorted/kernel.cuh", "searchsorted_kernel", *types)
+    if not policy.node_bits:
+        return [search]
+    return [kernel_spec("searchsorted/samples.cuh", "search_samples_kernel", *types), search]
 
 
 @planners.for_cuda.register(Search)
@@ -157,30 +163,33 @@ def _(problem: Search, views: Sequence[View], op: Operator | None, targets: Sequ
     alignment = math.gcd(VECTOR_BYTES, views[0].ptr) if is_like else 0
     kind = with_samples(kind, order.element, problem.num_sorted, num_queries, alignment)
     tiling = tiling_of(kind, problem.num_sorted, num_queries, dev.num_sms)
-    searching = spec(
+    *sampling, searching = specs(
         order, problem.sides, problem.is_right, problem.results[0].dtype, kind, len(dims) <= 1
     )
-    sample_starts = (0, *tiling.begins, *[0] * MOST_SAMPLES)[: MOST_SAMPLES + 1]
-    samples: dict[str, Any] = {"num_samples": tiling.num_samples, "sample_begins": sample_starts}
+    num_items = tiling.begins[-1] if sampling else 0
+    num_windows = tiling.num_tiles if sampling and num_queries >= WINDOW_QUERIES else 0
+    window_blocks = min(-(-num_windows // BLOCK_THREADS), dev.num_sms)
+    windows_at = aligned(num_items * order.element.itemsize)
     slots = {
         "sorted": at.sources[:count], "queries": at.sources[count:], "output": at.targets[0],
-        "samples": at.piece(0) if tiling.begins else NONE,
+        "samples": at.piece(0) if sampling else NONE,
+        "windows": (at.piece(0), windows_at) if window_blocks else NONE,
     }  # fmt: skip
-    step = launch(
-        searching, device, tiling.grid, BLOCK_THREADS, slots,
-        shared_bytes=kind.shared_bytes(order.element), num_sorted=problem.num_sorted,
-        num_queries=num_queries, num_tiles=tiling.num_tiles,
-        steps=[view.strides[0] for view in sorted_views], num_levels=tiling.num_levels,
-        stretch_bits=tiling.stretch_bits, places=dims, **samples,
-    )  # fmt: skip
-    if not tiling.begins:
-        return Plan(device, [step])
-    num_items = tiling.begins[-1]
-    sample_step = launch(
-        samples_spec(problem.sides[0], order.element, kind.node_bits), device,
-        min(-(-num_items // BLOCK_THREADS), dev.num_sms * SAMPLE_BLOCKS_PER_SM), BLOCK_THREADS,
-        {"sorted": at.sources[:1], "samples": at.piece(0)},
-        num_sorted=problem.num_sorted, step=sorted_views[0].strides[0], num_items=num_items,
-        **samples,
-    )  # fmt: skip
-    return Plan(device, [sample_step, step], [Piece(num_items * order.element.itemsize, KEPT)])
+    fixed: dict[str, Any] = {
+        "num_sorted": problem.num_sorted, "num_queries": num_queries,
+        "num_tiles": tiling.num_tiles, "steps": [view.strides[0] for view in sorted_views],
+        "num_levels": tiling.num_levels, "stretch_bits": tiling.stretch_bits,
+        "num_samples": tiling.num_samples, "window_blocks": window_blocks, "places": dims,
+        "sample_begins": (0, *tiling.begins, *[0] * (MOST_SAMPLES + 1))[: MOST_SAMPLES + 2],
+    }  # fmt: skip
+    shared_bytes = kind.shared_bytes(order.element)
+    steps = [
+        launch(searching, device, tiling.grid, BLOCK_THREADS, slots, shared_bytes=shared_bytes,
+               **fixed)
+    ]  # fmt: skip
+    for sampler in sampling:
+        grid = -(-num_items // BLOCK_THREADS) + window_blocks
+        grid = min(grid, dev.num_sms * SAMPLE_BLOCKS_PER_SM)
+        steps.insert(0, launch(sampler, device, grid, BLOCK_THREADS, slots, **fixed))
+    pieces = [Piece(windows_at + WINDOW_BYTES * num_windows, KEPT)] if sampling else []
+    return Plan(device, steps, pieces)

@@ -315,6 +315,16 @@ def searches(length: int, count: int) -> Any:
     return calls
 
 
+def close_searches(gpu: Backend, rng: np.random.Generator) -> Results:
+    """Tiles of 1024 queries that span about 10 elements, 100, all or again 10, twice."""
+    a = np.sort(rng.integers(0, 3000, 1003)).astype(np.int32)
+    ends = [(900, 930), (1000, 1300), (0, 3000), (1500, 1530)]
+    v = np.concatenate([np.sort(rng.integers(*span, 1024)) for span in ends * 2])
+    v[-500], v[3500] = 40, 2900  # in the middle of narrow tiles
+    v = v.astype(np.int32)
+    yield ga.searchsorted(gpu.to_device(a), gpu.to_device(v)), np.searchsorted(a, v)
+
+
 def reductions_by_index(
     gpu: Backend, rng: np.random.Generator, n: int = 3000, size: int = 45
 ) -> Results:

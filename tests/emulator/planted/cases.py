@@ -12,6 +12,7 @@ from support import Backend
 import gpualgo as ga
 from emulator.planted.calls import (
     Results,
+    close_searches,
     differences,
     firsts,
     firsts_of_a_few_lanes,
@@ -177,6 +178,14 @@ CASES = {
         searches(1003, 700), ((searchsorted, "MOST_LEVELS", 4), (searchsorted, "NODE_BITS", {}))
     ),
     "search of samples": Case(searches(1003, 700), ((searchsorted, "MOST_LEVELS", 4),)),
+    "search of windows": Case(
+        close_searches,
+        (
+            (searchsorted, "MOST_LEVELS", 6),
+            (searchsorted, "WINDOW_QUERIES", 1),
+            (searchsorted, "BLOCKS_PER_SM", 1),
+        ),
+    ),
     "adjacent difference": Case(differences((2103,), 0)),
     "adjacent difference of rows": Case(differences((700, 3), 1)),
     "adjacent difference of columns": Case(differences((64, 48), 0)),
