@@ -34,10 +34,8 @@ class Kernels(BuildHookInterface[Any]):
         self._folder = tempfile.TemporaryDirectory()
         shells, kernels = (Path(self._folder.name) / f"{name}.bin" for name in ("cpu", "gpu"))
         env = {k: v for k, v in os.environ.items() if not k.startswith(("NUMBA_", "GPUALGO_"))}
-        path = filter(
-            None, (str(ROOT), env.get("PYTHONPATH"))
-        )  # pip's build requirements are there
-        env["PYTHONPATH"] = os.pathsep.join(path)
+        folders = (str(ROOT), env.get("PYTHONPATH"))  # pip puts the build's requirements there
+        env["PYTHONPATH"] = os.pathsep.join(filter(None, folders))
         subprocess.run([sys.executable, __file__, str(shells), str(kernels)], env=env, check=True)
         build_data["force_include"][str(shells)] = "gpualgo/_cpu/shells.bin"
         if kernels.exists():
@@ -123,9 +121,7 @@ def gpu_calls(x: Any) -> list[Callable[[], object]]:
 
 
 def planned(capability: tuple[int, int]) -> dict[tuple[Any, ...], dict[Any, None]]:
-    """Return the kernels without operators that the calls need on a GPU, in groups that compress
-    well.
-    """
+    """Return kernels without operators that the calls need on a GPU, grouped by similarity."""
     import numpy as np
 
     from gpualgo._api import prepare
@@ -150,9 +146,7 @@ def planned(capability: tuple[int, int]) -> dict[tuple[Any, ...], dict[Any, None
 
         def _views(self, arrays: Any) -> tuple[View, ...]:
             views = (self._device_view(NumPy.view(array)) for array in arrays)
-            return tuple(
-                view._replace(ptr=view.ptr & -256) for view in views
-            )  # as GPU libraries do
+            return tuple(view._replace(ptr=view.ptr & -256) for view in views)  # aligned as there
 
     gpu = Planner(capability, None)
     with device.put(gpu), default_device.Fixed(gpu.ordinal, "kernels are planned for it"):

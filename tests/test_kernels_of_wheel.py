@@ -151,6 +151,17 @@ def test_changed_sources_are_compiled(
     assert not changed.keys() & compiled.keys()
 
 
+def test_the_code_is_for_one_major_version_of_cuda(
+    driver: FakeDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A driver for CUDA 12 may refuse code for CUDA 13; the extra cu12 has bindings for 12."""
+    compiled = _compiled(monkeypatch, _sort)
+    disk_cache.clear()
+    build.write_kernels(build.WHEEL_FILE, [compiled])
+    monkeypatch.setattr(driver, "CUDA_VERSION", 12090)
+    assert _compiled(monkeypatch, _sort) == compiled
+
+
 def test_options_of_nvrtc_count(driver: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
     compiled = _compiled(monkeypatch, _sort)
     build.write_kernels(build.WHEEL_FILE, [compiled])
@@ -200,8 +211,9 @@ def test_the_code_is_that_of_nvrtc(driver: FakeDriver, monkeypatch: pytest.Monke
     monkeypatch.setattr(hatch_build, "gpu_calls", lambda x: [lambda: ga.radix_sort(x)])
     hatch_build.write_gpu(build.WHEEL_FILE)
     _reread()
-    groups = hatch_build.planned((8, 0))
-    for spec in {spec for group in groups.values() for spec in group}:
+    specs = [spec for group in hatch_build.planned((8, 0)).values() for spec in group]
+    assert len(specs) == 4
+    for spec in specs:
         code, name = build._code_of_wheel(build._cubin_key(spec, (8, 0))) or (b"", "")
         want, wanted_name = build._compile(spec, (8, 0), False)
         assert (cubin.digest_of(code), name) == (cubin.digest_of(want), wanted_name)

@@ -23,7 +23,6 @@ from gpualgo._base import disk_cache as disk
 from gpualgo._base import loaded, log, records
 from gpualgo._base.disk_cache import PACKAGE, PYTHON, digest_of_sources, files_of, versions_of
 from gpualgo._base.errors import CompileError
-from gpualgo._base.imports import loading
 from gpualgo._base.memo import Memo
 from gpualgo._base.records import Argument, Computed
 from gpualgo._base.threads import run_concurrently
@@ -508,10 +507,7 @@ def _wheel_key() -> str:
     Drivers run the code of newer compilers of their own major CUDA version only, and cuda-bindings
     has that version.
     """
-    with loading():
-        from cuda.bindings import __version__
-
-    return f"kernels of CUDA {__version__.partition('.')[0]}: {origin()}"
+    return f"kernels of CUDA {driver.api().CUDA_VERSION // 1000}: {origin()}"
 
 
 @cache
