@@ -34,8 +34,12 @@ class Kernels(BuildHookInterface[Any]):
         self._folder = tempfile.TemporaryDirectory()
         shells, kernels = (Path(self._folder.name) / f"{name}.bin" for name in ("cpu", "gpu"))
         env = {k: v for k, v in os.environ.items() if not k.startswith(("NUMBA_", "GPUALGO_"))}
-        folders = (str(ROOT), env.get("PYTHONPATH"))  # pip puts the build's requirements there
+        folders = (str(ROOT), env.get("PYTHONPATH"))  # pip puts requirements there
         env["PYTHONPATH"] = os.pathsep.join(filter(None, folders))
+        if nvidia := importlib.util.find_spec("nvidia"):  # cuda-bindings does not look there
+            places = [f"{folder}/cu13/lib" for folder in nvidia.submodule_search_locations or ()]
+            places += filter(None, [env.get("LD_LIBRARY_PATH")])
+            env["LD_LIBRARY_PATH"] = os.pathsep.join(places)
         subprocess.run([sys.executable, __file__, str(shells), str(kernels)], env=env, check=True)
         build_data["force_include"][str(shells)] = "gpualgo/_cpu/shells.bin"
         if kernels.exists():
