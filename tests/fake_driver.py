@@ -51,6 +51,7 @@ class FakeDriver:
     CUfunction = CUstream = staticmethod(int)
     CUmemAllocationType = CUmemLocationType = CUmemPool_attribute = _Names()
     CUmemAccess_flags = _Names()
+    CUDA_VERSION = 13000
     CUlaunchConfig = SimpleNamespace
     cuuint64_t = int
 

@@ -144,6 +144,12 @@ def test_what_shares_a_cubin(built: Built, monkeypatch: pytest.MonkeyPatch) -> N
         _forget(monkeypatch)
 
 
+def _reread() -> None:
+    """Read the sources again, as a new process does."""
+    for known in (build.origin, build.provenance, build.wheel_index):
+        known.cache_clear()
+
+
 @pytest.fixture
 def sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Return a copy of the kernels' sources, which the package takes for its own."""
@@ -151,20 +157,20 @@ def sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     shutil.copytree(build.source_folder(), folder)
     monkeypatch.setattr(build, "source_folder", lambda: folder)
     monkeypatch.setattr(loaded, "AT", time.time_ns() + 10**12)  # all is older than the process
-    build.provenance.cache_clear()
+    _reread()
     yield folder
-    build.provenance.cache_clear()
+    _reread()
 
 
 def test_a_changed_source_is_another_kernel(built: Built, sources: Path) -> None:
     for count, path in enumerate(sorted(sources.rglob("*.cuh")), 1):
-        build.provenance.cache_clear()
+        _reread()
         build.cubin(_spec(operator.add), MAIN)
         assert len(built) == count
         path.write_text(path.read_text() + "\n")
     for name in ("parts", "pieces"):  # where a header lies counts, too
         (sources / "parts").rename(sources / name)
-        build.provenance.cache_clear()
+        _reread()
         build.cubin(_spec(operator.add), MAIN)
     assert len(built) == count + 2
     assert len(list(disk_cache.folder().iterdir())) == count + 2
@@ -185,7 +191,7 @@ def test_nothing_is_kept_once_a_source_has_changed(
     assert len(built) == 2
     assert len(list(disk_cache.folder().iterdir())) == 1
     _forget(monkeypatch)
-    build.provenance.cache_clear()  # a process that looks at last when it has happened
+    _reread()  # a process that looks at last when it has happened
     build.cubin(_spec(operator.add), MAIN)
     assert build.cubin(_spec(operator.add), MAIN)
     assert len(built) == 3
@@ -198,11 +204,11 @@ def test_nothing_is_kept_of_modules_that_are_no_files(
     def gone() -> Any:
         raise FileNotFoundError
 
-    build.provenance.cache_clear()
+    _reread()
     monkeypatch.setattr(build, "source_files", gone)
     for _ in range(2):
         build.cubin(_spec(operator.add), MAIN)
-    build.provenance.cache_clear()
+    _reread()
     assert len(built) == 1
     assert not disk_cache.folder().exists()
 

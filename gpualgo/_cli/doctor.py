@@ -382,14 +382,18 @@ def _cache_check() -> Check:
 
 def _wheel_check() -> Check:
     from gpualgo._cpu import kernels
+    from gpualgo._cuda import build
 
-    if count := len(kernels.shells_of_wheel()):
-        return Check("compiled kernels", "ok", f"{count} kernels of the CPU came with the wheel")
+    count = sum(len(keys) // build.KEY_BYTES for _, _, keys in build.wheel_index())
+    for_gpus = f"{count or 'no'} kernels for GPUs"
+    if shells := len(kernels.shells_of_wheel()):
+        detail = f"{shells} kernels of the CPU and {for_gpus} came with the wheel"
+        return Check("compiled kernels", "ok", detail)
     if kernels.WHEEL_FILE.exists():
         why = "those of the wheel are for other versions or without NUMBA_ variables"
     else:
         why = "this installation holds none"
-    return Check("compiled kernels", "off", f"numba compiles all: {why}")
+    return Check("compiled kernels", "off", f"numba compiles all; {for_gpus}: {why}")
 
 
 def _print(results: list[Check], verbose: bool) -> None:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import os
+import struct
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
@@ -37,6 +38,11 @@ from gpualgo._operators.operator import Operator, count_code, source_location
 # refuses. Both compilers run without the GIL.
 
 _HINT = "pip install 'gpualgo[cu13]'"
+_OPTIONS = (
+    "--std=c++17",
+    "--fmad=false",  # a * b + c rounds twice, as in NumPy and on the CPU
+    "--device-as-default-execution-space",  # needed for generic lambdas up to NVRTC 13.0
+)
 
 
 def _bindings(name: str, what: str) -> Any:
@@ -58,12 +64,7 @@ def compiled(
 ) -> tuple[bytes, str]:
     """Return a kernel's machine code, or LTO-IR with options of it, and its mangled name."""
     nvrtc = _bindings("nvrtc", "compiling")
-    options = [
-        f"--gpu-architecture={arch}", "--std=c++17", f"--include-path={folder}",
-        "--fmad=false",  # a * b + c rounds twice, as in NumPy and on the CPU
-        "--device-as-default-execution-space",  # needed for generic lambdas up to NVRTC 13.0
-        *ltoir_options,
-    ]  # fmt: skip
+    options = [f"--gpu-architecture={arch}", f"--include-path={folder}", *_OPTIONS, *ltoir_options]
     try:
         program = _checked(nvrtc.nvrtcCreateProgram(source.encode(), b"gpualgo", 0, [], []))
     except Exception as error:  # the library is missing
@@ -133,22 +134,34 @@ def source_folder() -> Path:
 
 
 @cache
+def origin() -> str | None:
+    """Return what the code of kernels without Python operators depends on: sources and options.
+
+    None if the sources cannot be read, or have changed since this process loaded the package.
+    """
+    try:
+        digest = digest_of_sources((source_folder(), source_files()[0]))
+    except OSError:  # the modules are in an archive, or only bytecode exists
+        return None
+    return None if digest is None else repr((digest, _OPTIONS))
+
+
+@cache
 def provenance() -> str | None:
-    """Return what all cached code depends on: sources, compiler versions and numba's settings.
+    """Return what all other cached code depends on: also modules, compilers, numba's settings.
 
     None if the sources cannot be read, or differ from those that this process has loaded.
     """
     before = set(sys.modules)
     try:
-        kernels, rules = source_files()
-        digest = digest_of_sources((source_folder(), kernels), (PACKAGE, rules))
-    except OSError:  # the modules are in an archive, or only bytecode exists
+        digest = digest_of_sources((PACKAGE, source_files()[1]))
+    except OSError:
         return None
-    if digest is None:
+    if digest is None or origin() is None:
         return None
     _unchanged.update(before)
     settings = sorted((k, v) for k, v in os.environ.items() if k.startswith("NUMBA_"))
-    return repr((digest, PYTHON, versions_of("numba", "llvmlite"), settings))
+    return repr((origin(), digest, PYTHON, versions_of("numba", "llvmlite"), settings))
 
 
 def source_files() -> tuple[list[str], list[str]]:
@@ -169,12 +182,19 @@ def source_files() -> tuple[list[str], list[str]]:
 
 def key_of(*parts: str) -> str:
     """Return the cache key for these parts and the provenance."""
-    return hashlib.sha256("\0".join((provenance() or "", *parts)).encode()).hexdigest()
+    return _hashed(provenance(), *parts)
+
+
+def _hashed(*parts: str | None) -> str:
+    return hashlib.sha256("\0".join(part or "" for part in parts).encode()).hexdigest()
 
 
 def read(key: str) -> tuple[bytes, ...] | None:
-    """Return the fields of a disk entry; None if there is none."""
-    return None if provenance() is None else disk.read(key)
+    """Return the fields of a disk entry; None if there is none.
+
+    Without provenance nothing was written under a key that needs it.
+    """
+    return None if origin() is None else disk.read(key)
 
 
 def write(key: str, fields: tuple[bytes, ...]) -> None:
@@ -270,7 +290,8 @@ def _load(spec: Spec, capability: tuple[int, int], device: int) -> tuple[driver.
         try:
             return driver.Kernel(code, name), code
         except RuntimeError:  # built for another driver: an older one may refuse it
-            code, name = _build(spec, capability)
+            key = _cubin_key(spec, capability)
+            code, name = _write_code(key, _build(spec, capability))
             return driver.Kernel(code, name), code
 
 
@@ -317,7 +338,7 @@ def cubin(spec: Spec, capability: tuple[int, int]) -> tuple[bytes, str]:
         what, arch = spec.expression + _op_text(spec.op), arch_of(capability)
         if spec.op is not None:
             count_code(spec.op)
-        if (cached := _read_code(key)) is not None:
+        if (cached := _kept(spec, key)) is not None:
             log.log(log.INFO, "found on disk: kernel %s for %s", what, arch)
             return cached
         with log.timed_block("compiled kernel %s for %s", what, arch):
@@ -352,15 +373,18 @@ def asked(spec: Spec, capability: tuple[int, int]) -> tuple[str, bool]:
 
 
 def _cubin_key(spec: Spec, capability: tuple[int, int]) -> str:
+    common = "cubin", spec.source, spec.expression, arch_of(capability)
+    if spec.op is None:
+        return _hashed(origin(), *common)
     parts = [part for function in _functions_of(spec) for part in _operator_parts(*function)]
-    return key_of("cubin", spec.source, spec.expression, arch_of(capability), *parts)
+    return key_of(*common, *parts)
 
 
 def _is_kept(spec: Spec, capability: tuple[int, int]) -> bool:
     """Return whether a spec's machine code is cached; loads it from disk into memory."""
     key = _cubin_key(spec, capability)
     if _cubins.get(key) is None:
-        code = _read_code(key)
+        code = _kept(spec, key)
         if code is None:
             return False
         _cubins.add(key, code)
@@ -457,6 +481,15 @@ def _kernel_ir(spec: Spec, capability: tuple[int, int]) -> tuple[bytes, str]:
     return _kernel_irs.made(key, make)
 
 
+def _kept(spec: Spec, key: str) -> tuple[bytes, str] | None:
+    """Return a spec's machine code from disk, else from the wheel; None if neither holds it.
+
+    Disk comes first: what a driver refused of the wheel was compiled anew and written there.
+    """
+    code = _read_code(key)
+    return _code_of_wheel(key) if code is None and spec.op is None else code
+
+
 def _read_code(key: str) -> tuple[bytes, str] | None:
     entry = read(key)
     return (entry[1], entry[0].decode()) if entry is not None and len(entry) == 2 else None
@@ -465,3 +498,84 @@ def _read_code(key: str) -> tuple[bytes, str] | None:
 def _write_code(key: str, code: tuple[bytes, str]) -> tuple[bytes, str]:
     write(key, (code[1].encode(), code[0]))
     return code
+
+
+# --- Kernels of the wheel: machine code of kernels without Python operators, compiled when the
+# wheel was built. The file holds the length of an index, the index, and groups of similar kernels,
+# which are compressed together. A process reads the index when it first needs a kernel that is not
+# on disk, and only the groups of the kernels that it needs.
+
+WHEEL_FILE = PACKAGE / "_cuda" / "kernels.bin"
+KEY_BYTES = 32
+_MOST_BYTES = 1 << 20  # of an index; a damaged file may say more
+
+Group = Mapping[str, tuple[bytes, str]]
+"""Machine code and name of kernels, by their keys in the disk cache."""
+
+
+def _wheel_key() -> str:
+    """Return the key of the wheel's index.
+
+    Drivers run the code of newer compilers of their own major CUDA version only, and cuda-bindings
+    has that version.
+    """
+    return f"kernels of CUDA {driver.api().CUDA_VERSION // 1000}: {origin()}"
+
+
+@cache
+def wheel_index() -> list[tuple[int, int, bytes]]:
+    """Return offset, size and joined keys of each group; none if the wheel has other sources."""
+    if origin() is None:
+        return []
+    try:
+        with open(WHEEL_FILE, "rb", buffering=0) as file:
+            (size,) = struct.unpack("<Q", file.read(8))
+            fields = disk.decode(_wheel_key(), file.read(min(size, _MOST_BYTES))) or ()
+    except (ImportError, OSError, struct.error):
+        return []
+    groups, start = [], 8 + size
+    for length, keys in zip(fields[::2], fields[1::2], strict=True):
+        groups.append((start, int.from_bytes(length, "little"), keys))
+        start += groups[-1][1]
+    return groups
+
+
+def _code_of_wheel(key: str) -> tuple[bytes, str] | None:
+    wanted = bytes.fromhex(key)
+    for start, size, keys in wheel_index():
+        if wanted in keys:
+            fields = _group(start, size)
+            codes = zip(fields[2::3], map(bytes.decode, fields[1::3]), strict=True)
+            return dict(zip(fields[::3], codes, strict=True)).get(wanted)
+    return None
+
+
+def _group(start: int, size: int) -> tuple[bytes, ...]:
+    """Return keys, names and codes of a group; nothing if it is damaged or of another wheel."""
+    try:
+        import lzma
+    except ImportError:  # Python was built without it
+        return ()
+    try:
+        with open(WHEEL_FILE, "rb", buffering=0) as file:
+            file.seek(start)
+            return disk.decode(f"group {origin()}", lzma.decompress(file.read(size))) or ()
+    except (OSError, lzma.LZMAError):
+        return ()
+
+
+def write_kernels(path: Path, groups: Sequence[Group]) -> None:
+    """Write kernels to a file, which a wheel holds as `WHEEL_FILE`."""
+    import lzma
+
+    index, contents = [], []
+    # Instructions have 16 bytes.
+    codec = {"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME, "lc": 1, "lp": 3, "pb": 4}
+    for group in groups:
+        kernels = [(bytes.fromhex(key), name, code) for key, (code, name) in group.items()]
+        fields = [field for key, name, code in kernels for field in (key, name.encode(), code)]
+        content = disk.encode(f"group {origin()}", tuple(fields))
+        contents.append(lzma.compress(content, filters=[codec]))
+        index += [len(contents[-1]).to_bytes(8, "little"), b"".join(key for key, *_ in kernels)]
+    head = disk.encode(_wheel_key(), tuple(index))
+    path.write_bytes(b"".join((struct.pack("<Q", len(head)), head, *contents)))
