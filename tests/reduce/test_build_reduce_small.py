@@ -116,18 +116,3 @@ def test_the_wait_is_there_and_short(capability: Capability, tmp_path: Path) -> 
         ]
         rounds = [last - first for first, last in jumps if first <= looks[-1] < last]
         assert min(rounds) < 10 * sass.INSTRUCTION_BYTES, cut
-
-
-@needs_cuobjdump
-@pytest.mark.parametrize("op", [ADD, LAMBDA], ids=["recognised", "lambda"])
-def test_nothing_branches_before_the_store(op: Operator, tmp_path: Path) -> None:
-    """After a first branch, which only the last block takes; a late store is waited for."""
-    dtype = sass.dtype_of("float32")
-    for case in _cases(op, dtype, tuning.flat(dtype, True), True)[3:]:
-        opcodes = []
-        for _, _, opcode, _ in sass.read(case.spec, MAIN, tmp_path).instructions:
-            opcodes.append(opcode)
-            if opcode.startswith("STG"):
-                break
-        assert opcodes[-1] == "STG.E.64.STRONG.GPU"
-        assert sum(opcode.startswith(("BRA", "BSSY", "CALL")) for opcode in opcodes) <= 1
