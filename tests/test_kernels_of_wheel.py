@@ -80,6 +80,14 @@ def _sort() -> None:
     ga.radix_sort(FakeArray((1 << 17,), np.float32))
 
 
+def _in_wheel(patch: pytest.MonkeyPatch) -> build.Group:
+    """Put the kernels of a sort into the wheel's file, and return them; none is on disk."""
+    compiled = _compiled(patch, _sort)
+    disk_cache.clear()
+    build.write_kernels(build.WHEEL_FILE, [compiled])
+    return compiled
+
+
 def test_a_first_sort_compiles_nothing(driver: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
     compiled = _compiled(monkeypatch, _sort)
     assert len(compiled) == 2
@@ -108,9 +116,7 @@ def test_a_first_sort_compiles_nothing(driver: FakeDriver, monkeypatch: pytest.M
 def test_a_damaged_file_is_not_used(
     driver: FakeDriver, monkeypatch: pytest.MonkeyPatch, change: Callable[[bytes], bytes] | None
 ) -> None:
-    compiled = _compiled(monkeypatch, _sort)
-    disk_cache.clear()
-    build.write_kernels(build.WHEEL_FILE, [compiled])
+    compiled = _in_wheel(monkeypatch)
     if change is None:
         build.WHEEL_FILE.unlink()
     else:
@@ -122,9 +128,7 @@ def test_a_group_of_another_wheel_is_not_used(
     driver: FakeDriver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An upgrade may replace the file after a process has read its index."""
-    compiled = _compiled(monkeypatch, _sort)
-    disk_cache.clear()
-    build.write_kernels(build.WHEEL_FILE, [compiled])
+    compiled = _in_wheel(monkeypatch)
     index = build.wheel_index()
     with monkeypatch.context() as patch:
         patch.setattr(build, "origin", functools.cache(lambda: "other sources"))
@@ -137,9 +141,7 @@ def test_changed_sources_are_compiled(
     driver: FakeDriver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(loaded, "AT", time.time_ns() + 10**12)  # all is older than the process
-    compiled = _compiled(monkeypatch, _sort)
-    disk_cache.clear()
-    build.write_kernels(build.WHEEL_FILE, [compiled])
+    compiled = _in_wheel(monkeypatch)
     folder = tmp_path / "cuda_src"
     shutil.copytree(build.source_folder(), folder)
     monkeypatch.setattr(build, "source_folder", lambda: folder)
@@ -155,9 +157,7 @@ def test_the_code_is_for_one_major_version_of_cuda(
     driver: FakeDriver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A driver for CUDA 12 may refuse code for CUDA 13; the extra cu12 has bindings for 12."""
-    compiled = _compiled(monkeypatch, _sort)
-    disk_cache.clear()
-    build.write_kernels(build.WHEEL_FILE, [compiled])
+    compiled = _in_wheel(monkeypatch)
     monkeypatch.setattr(driver, "CUDA_VERSION", 12090)
     assert _compiled(monkeypatch, _sort) == compiled
 

@@ -14,11 +14,11 @@ from support import REPOSITORY
 # Lines of Python below each folder of gpualgo/ and in bench/, and of CUDA below cuda_src/.
 LINES = {
     "bench": 3_000,
-    "gpualgo": 63_693,
+    "gpualgo": 63_710,
     "gpualgo/_algorithms": 22_115,
     "gpualgo/_api": 2_300,
-    "gpualgo/_arrays": 1_792,
-    "gpualgo/_base": 2_330,
+    "gpualgo/_arrays": 1_795,
+    "gpualgo/_base": 2_344,
     "gpualgo/_cli": 1_149,
     "gpualgo/_cpu": 2_962,
     "gpualgo/_cuda": 2_345,

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from gpualgo._base import records
+from gpualgo._base import dtypes, records
 
 Leaf: TypeAlias = tuple[Any, str]  # an array, and its name in messages
 
@@ -163,7 +163,10 @@ def _form_of(dtype: np.dtype[Any], traits: tuple[bool, type], where: str, has_na
             )
     if not dtype.names:
         raise TypeError(f"{where} has dtype {dtype}, which has no fields")
-    return Form(dtype, (None,) * len(dtype.names), traits)
+    is_aligned, scalar = traits
+    kept = dtypes.as_named(dtype, align=is_aligned)
+    kept = kept if scalar is np.void else np.dtype((scalar, kept))
+    return Form(kept, (None,) * len(dtype.names), traits)
 
 
 def parts_of(x: Any, form: Form) -> list[Any] | None:

@@ -47,12 +47,26 @@ def from_name(name: str) -> np.dtype[Any]:
     return bfloat16() if name == "bfloat16" else np.dtype(name)
 
 
-def as_named(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the one of all equal dtypes: np.int64 for np.longlong, np.void for np.record."""
-    name = name_of(dtype)
-    if name is not None:
-        return from_name(name)
-    return dtype if dtype.names is None else np.dtype((np.void, dtype))
+def as_named(dtype: np.dtype[Any], *, align: bool = False) -> np.dtype[Any]:
+    """Return the one of all equal dtypes: for example np.int64 for np.longlong.
+
+    It has no metadata. Structured dtypes, also nested ones, have the scalar type numpy.void;
+    `align`: the flag of an aligned one.
+    """
+    if dtype.subdtype is not None:
+        return np.dtype((as_named(dtype.subdtype[0]), dtype.shape))
+    if dtype.names is None:
+        name = name_of(dtype)
+        is_own = dtype.metadata is None or dtype.isbuiltin == 2
+        return from_name(name) if name is not None else dtype if is_own else np.dtype(dtype.str)
+    fields: Any = [dtype.fields[name] for name in dtype.names]  # type: ignore[index]
+    layout: Any = {
+        "names": dtype.names, "formats": [as_named(field[0]) for field in fields],
+        "offsets": [field[1] for field in fields], "itemsize": dtype.itemsize,
+        "titles": [field[2] if len(field) > 2 else None for field in fields],
+    }  # fmt: skip
+    found: np.dtype[Any] = np.dtype(layout, align=align)
+    return found
 
 
 def cpp_name(dtype: np.dtype[Any]) -> str:

@@ -59,18 +59,6 @@ def test_numbers_beside_arrays() -> None:
     assert_bits(flag, np.ones(99, bool))
 
 
-@pytest.mark.parametrize("is_record_first", [False, True])
-@pytest.mark.parametrize("sort", [ga.radix_sort, ga.merge_sort])
-def test_values_are_structured_whatever_was_sorted_first(
-    sort: Callable[..., Any], is_record_first: bool
-) -> None:
-    """NumPy takes a dtype of numpy.record for equal to that of the same fields."""
-    plain = np.zeros(7, [("a", "i4"), (f"b{is_record_first}", "f8", 3 + sort.__name__.count("_"))])
-    record = plain.astype(np.dtype((np.record, plain.dtype)))
-    for values in (record, plain) if is_record_first else (plain, record):
-        assert sort(np.arange(7)[::-1], values)[1].dtype.type is np.void
-
-
 @pytest.mark.parametrize("align", [False, True])
 @pytest.mark.parametrize("axis", [0, 1, None])
 def test_structured_arrays(align: bool, axis: int | None) -> None:
