@@ -289,14 +289,31 @@ def bins_of(x: Any, bins: Any, range: Any) -> Any:
                 "histogram: the gradient of weights in bins of equal width needs range="
             )
         bins = np.histogram_bin_edges(np.empty(0, x.dtype), bins, range)
+    x = x.astype(jnp.uint8) if x.dtype == bool else x
+    is_whole = jnp.issubdtype(x.dtype, jnp.integer)
     if isinstance(bins, jax.Array):
-        edges = bins.at[-1].set(
-            jnp.nextafter(bins[-1], jnp.inf)
-            if jnp.issubdtype(bins.dtype, jnp.inexact) else bins[-1] + 1
-        )  # fmt: skip
+        edges = bins
+        if is_whole and jnp.issubdtype(bins.dtype, jnp.inexact):
+            limits = jnp.iinfo(x.dtype)
+            has_them = bins < limits.max + 1.0
+            least = jnp.ceil(jnp.maximum(bins, float(limits.min)))
+            edges = jnp.where(has_them, jnp.where(has_them, least, 0).astype(x.dtype), limits.max)
+        is_last = (x == edges[-1]) & (bins[-1] >= edges[-1])
+        return jnp.where(is_last, len(bins) - 2, jnp.searchsorted(edges, x, side="right") - 1)
+    if is_whole:
+        edges = _least_integers(np.asarray(bins).tolist(), np.iinfo(x.dtype))
     else:  # the least values of x that reach the edges
         wide = np.array(bins, np.float64)
         wide[-1] = np.nextafter(wide[-1], np.inf)
-        edges = wide.astype(x.dtype) if jnp.issubdtype(x.dtype, jnp.inexact) else np.ceil(wide)
+        edges = wide.astype(x.dtype)
         edges = np.where(edges < wide, np.nextafter(edges, edges.dtype.type(np.inf)), edges)
     return jnp.searchsorted(edges, x, side="right") - 1
+
+
+def _least_integers(edges: list[Any], limits: Any) -> Any:
+    """Return the least integer of each bin and the one behind the last, if the dtype has them."""
+    low, high = int(limits.min), int(limits.max)
+    found = [math.ceil(max(edge, low)) for edge in edges[:-1] if edge <= high]
+    if edges[-1] < high:
+        found.append(math.floor(max(edges[-1], low - 1)) + 1)
+    return np.array(found, limits.dtype)

@@ -290,7 +290,7 @@ def segmented_exclusive_scan(
     init = 0 if init is None else init
     scanned = call(op, ops.segment_scan, where, ([x], offsets), (init,), vjp)[0]
     _, heads, outside = gradients.segment_of(offsets, x.shape[0])
-    found = torch.where(heads, x.new_tensor(init), gradients.shifted(scanned, 0, -1))
+    found = torch.where(heads, x.new_full((), init), gradients.shifted(scanned, 0, -1))
     return torch.where(outside, x, found)
 
 
@@ -372,11 +372,11 @@ def reduce_by_key(
     flat(tensors((keys, *xs), where), where)
     check_number(init, where)
     size = keys.shape[0] if size is None else size
-    if not keys.shape[0]:
-        empty = [each.new_zeros(size) for each in xs]
+    if keys.shape[0]:
+        values, unique, count = call(op, ops.fold_by_key, where, (keys, xs), (init,), vjp)
+    else:
+        values, unique = xs, keys
         count = torch.zeros((), dtype=torch.int64, device=keys.device)
-        return keys.new_zeros(size), result(empty, x), count
-    values, unique, count = call(op, ops.fold_by_key, where, (keys, xs), (init,), vjp)
     unique, *values = [_resized(each, count, size) for each in (unique, *values)]
     return unique, result(values, x), count
 

@@ -383,10 +383,19 @@ def of_counts(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
         )
         found = np.histogram_bin_edges(like, ctx.bins, (ctx.low, ctx.high))
         edges = torch.tensor(found.tolist(), dtype=torch.float64, device=x.device)
-    floats = x.is_floating_point() or edges.is_floating_point()
-    x, edges = [each.double() if floats else each.long() for each in (x, edges)]
+    x = x.double() if x.is_floating_point() else x.long()
+    edges, last = _comparable(edges, x.dtype), edges[-1]
     bins = torch.searchsorted(edges, x, right=True) - 1
-    bins = torch.where(x == edges[-1], ctx.bins - 1, bins)
+    bins = torch.where((x == edges[-1]) & (last >= edges[-1]), ctx.bins - 1, bins)
     outside = (bins < 0) | (bins >= ctx.bins) | x.isnan()
     found = torch.where(outside, 0, grad[torch.where(outside, 0, bins)])
     return None, found, None, None, None, None
+
+
+def _comparable(edges: Tensor, dtype: torch.dtype) -> Tensor:
+    """Return the least numbers of a dtype, float64 or int64, that reach the edges."""
+    if dtype == torch.float64 or not edges.is_floating_point():
+        return edges.to(dtype)
+    limit = 2.0**63
+    least = torch.where(edges < limit, edges.double().ceil().clamp(min=-limit), 0).long()
+    return torch.where(edges < limit, least, torch.iinfo(torch.int64).max)

@@ -209,7 +209,7 @@ def partials(parsed: Operator, left: Sequence[Tensor], right: Sequence[Tensor]) 
         is_left = ((a >= b if parsed.known == "maximum" else a <= b) | a.isnan()).to(a.dtype)
         return ((is_left,),), ((1 - is_left,),)
     if parsed.known == "logaddexp":
-        share = torch.where(a == b, one / 2, torch.sigmoid(a - b))  # of equal infinities, too
+        share = torch.sigmoid(torch.where((a == b) & a.isinf(), 0, a - b))
         return ((share,),), ((1 - share,),)
     return _derived(parsed, left, right)
 

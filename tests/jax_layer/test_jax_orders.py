@@ -139,6 +139,21 @@ def test_histogram(kind: str, dtype: str) -> None:
     np.testing.assert_allclose(both, [wanted, 2 * wanted], 1e-6)
 
 
+@pytest.mark.parametrize("is_traced", [False, True])
+def test_weights_of_great_integers_have_the_gradients_of_their_bins(is_traced: bool) -> None:
+    """Integers are compared with edges exactly, by the gradient, too."""
+    great, top = 2**24, 2**31 - 1
+    x = jnp.array([great, great + 1, great + 2, top, -top - 1, 5], jnp.int32)
+    w = jnp.ones(len(x), jnp.float32)
+    for edges in (
+        [0, great + 1, top], [5, 5], [0.5, great + 2.0, 2.0**31], [-np.inf, 5.5, np.inf], [0.0, 4.5]
+    ):  # fmt: skip
+        bins = jnp.array(edges) if is_traced else edges
+        found = jax.jacrev(lambda w, bins=bins: gj.histogram(x, bins, weights=w))(w)
+        each = [ga.histogram(np.asarray(x[i : i + 1]), edges) for i in range(len(x))]
+        assert np.array_equal(np.asarray(found).T, each)
+
+
 def test_histogram_of_the_datas_range() -> None:
     x = jnp.array([1.0, 2.0, 4.0])
     same(gj.histogram(x, 3), [1, 1, 1])

@@ -109,6 +109,24 @@ def test_infinite_logaddexp_has_a_gradient(device: str) -> None:
             assert torch.autograd.grad(gt.reduce(x, None, op), x)[0].tolist() == [0.5, 0.5]
 
 
+def test_equal_numbers_of_logaddexp_have_a_second_gradient(device: str) -> None:
+    x = torch.zeros(2, dtype=torch.float64, device=device, requires_grad=True)
+    offsets, init = torch.tensor([0, 2], device=device), torch.zeros((), dtype=torch.float64)
+    for f in (
+        lambda x: gt.inclusive_scan(x, None, np.logaddexp)[1],
+        lambda x: gt.reduce(x, init, np.logaddexp) - gt.reduce(x, None, np.logaddexp),
+        lambda x: gt.segmented_reduce(x, offsets, 0.0, np.logaddexp).sum(),
+    ):
+        assert torch.autograd.gradgradcheck(f, x)
+
+
+def test_views_that_conjugate_or_negate(device: str) -> None:
+    x, offsets = torch.tensor([1 + 2j, 3 - 1j], device=device), torch.tensor([0, 2], device=device)
+    for view in (x.conj(), x.conj().imag):
+        found = gt.segmented_exclusive_scan(view, offsets, 1.0)
+        assert torch.equal(found, torch.stack([torch.ones_like(view[0]), 1 + view[0]]))
+
+
 def test_results_have_the_dtype_of_x(device: str) -> None:
     x = torch.tensor([True, True, False], device=device)
     empty, offsets = torch.zeros(0, dtype=torch.int8, device=device), torch.zeros(1, device=device)
@@ -203,8 +221,9 @@ def test_segments_of_nothing(device: str) -> None:
         gt.segmented_inclusive_scan(x, offsets, 2.0, operator.mul),
         gt.segmented_exclusive_scan(x, offsets, 2.0, operator.mul),
         gt.reduce_by_index(empty.to(device), x, 2, 2.0, operator.mul),
+        gt.reduce_by_key(empty.to(device), x, size=1)[1],
     ]
-    assert [each.tolist() for each in results] == [[2, 2], [], [], [2, 2]]
+    assert [each.tolist() for each in results] == [[2, 2], [], [], [2, 2], [0]]
     for each in results:
         assert torch.autograd.grad(each.sum(), x)[0].shape == (0,)
 
@@ -327,6 +346,21 @@ def test_weights_have_the_gradients_of_their_bins(device: str) -> None:
                 (found,) = torch.autograd.grad((result * factors).sum(), weights)
                 each = [gt.histogram(sample[None], bins, limits) for sample in x]
                 torch.testing.assert_close(found, torch.stack(each).double() @ factors)
+
+
+def test_weights_of_great_integers_have_the_gradients_of_their_bins(device: str) -> None:
+    """Integers are compared with edges exactly, by the gradient, too."""
+    great = 2**53
+    x = torch.tensor([great + 3, great + 4, great - 1, 2**63 - 1, -(2**63), 7], device=device)
+    for edges in ([0, great + 4, 2 * great], [-torch.inf, 6.5, torch.inf], [-(2.0**63), 2.0**63],
+                  [0.0, 7.5], [7.0, 7.0], [0.0, 7.0]):  # fmt: skip
+        bins = torch.tensor(edges, dtype=torch.float64, device=device)
+        weights = torch.ones(len(x), dtype=torch.float64, device=device, requires_grad=True)
+        result = gt.histogram(x, bins, weights=weights)
+        factors = 1.0 + torch.arange(len(result), device=device, dtype=torch.float64)
+        (found,) = torch.autograd.grad((result * factors).sum(), weights)
+        each = [gt.histogram(sample[None], bins) for sample in x]
+        torch.testing.assert_close(found, torch.stack(each).double() @ factors)
 
 
 def test_batches_of_segments(device: str) -> None:
