@@ -428,9 +428,9 @@ def unless_large(
     module, ty = x.code.builder.module, x.raw.type
     symbol = f"gpualgo_{name}_{ty}"
     if (function := module.globals.get(symbol)) is None:
-        widest = _vector_bits(x.code) // (32 if ty == f32 else 64)
+        widest = vector_bits(x.code) // (32 if ty == f32 else 64)
         forms = {n: f"{symbol}_{n}" for n in ((widest, widest // 2) if ty == f32 else (widest,))}
-        function = _pure_function(module, symbol, ty)
+        function = new_function(module, symbol, ty, [ty, ty])
         names = ",".join(f"_ZGV_LLVM_N{n}vv_{symbol}({form})" for n, form in forms.items())
         set.add(function.attributes, f'"vector-function-abi-variant"="{names}"')
 
@@ -443,23 +443,32 @@ def unless_large(
             builder.ret(computed(builder, number))
         builder.ret(other)
         for n, form in forms.items():
-            vector = _pure_function(module, form, llvm.VectorType(ty, n))
+            kind = llvm.VectorType(ty, n)
+            vector = new_function(module, form, kind, [kind, kind])
             _vector_form(vector, x.code, limit, computed)
     return x.made(x.code.builder.call(function, [x.raw, usual.raw]))
 
 
-def _vector_bits(code: Code) -> int:
+def vector_bits(code: Code) -> int:
     features = code.context.codegen()._tm_features.split(",")
     return 512 if "+avx512f" in features else 256 if "+avx" in features else 128
 
 
-def _pure_function(module: Any, name: str, ty: Any) -> Any:
-    """Return a new function of two arguments that is kept although only vector code calls it."""
-    function = llvm.Function(module, llvm.FunctionType(ty, [ty, ty]), name)
+def new_function(module: Any, name: str, ty: Any, args: Sequence[Any]) -> Any:
+    """Return a new function that is kept although only vector code calls it."""
+    function = llvm.Function(module, llvm.FunctionType(ty, args), name)
     function.linkage = "weak_odr"
     for attribute in ("noinline", "nounwind", "readnone", "speculatable", "willreturn"):
         set.add(function.attributes, attribute)
     return function
+
+
+def vector(values: Sequence[Any]) -> Any:
+    builder, item = values[0].code.builder, values[0].raw.type
+    raw = llvm.Constant(llvm.VectorType(item, len(values)), llvm.Undefined)
+    for i, value in enumerate(values):
+        raw = builder.insert_element(raw, value.raw, llvm.IntType(32)(i))
+    return raw
 
 
 def _is_beyond(builder: Any, numbers: Any, limit: float) -> Any:
