@@ -52,8 +52,8 @@ def test_a_seed_of_numpy() -> None:
 @pytest.mark.parametrize(
     "index",
     [
-        np.s_[1:], np.s_[3:], np.s_[2:90:3], np.s_[::-1], np.s_[97:3:-4], np.s_[5], np.s_[50:50], np.s_[-3:],
-        np.s_[None, 1::2], np.s_[..., 4],
+        np.s_[1:], np.s_[2:90:3], np.s_[::-1], np.s_[97:3:-4], np.s_[5], np.s_[50:50], np.s_[-3:],
+        np.s_[3:], np.s_[None, 1::2], np.s_[..., 4],
     ],
     ids=str,
 )  # fmt: skip
