@@ -48,7 +48,7 @@ def run(
     block, worth = sizes_of(ufunc)
     # With a mask NumPy holds the GIL. With casting="equiv" NumPy 2.4 crashes on Python numbers when
     # it resolves dtypes.
-    if size >= worth and where is True and casting != "equiv":
+    if size >= worth and where is True and casting != "equiv" and threads.num_threads() > 1:
         arrays = [x for x in (*given, where, *outs) if isinstance(x, np.ndarray)]
         shape = np.broadcast_shapes(*[x.shape for x in arrays])
         is_large = shape and np.prod(shape, dtype=np.int64) >= worth
