@@ -12,7 +12,7 @@ from gpualgo._algorithms.radix_sort import cpu_numpy, problem
 from gpualgo._algorithms.radix_sort import digits as rk
 from gpualgo._algorithms.radix_sort.digits import flipped_bits, opposite_signs
 from gpualgo._base import dtypes, threads
-from gpualgo._cpu.kernels import Kernel, get_entry, get_kernel, named
+from gpualgo._cpu.kernels import get_entry, named
 from gpualgo._cpu.launch import Launch, run_tasks
 from gpualgo._cpu.layout import is_dense, merge, packer, table
 from gpualgo._cpu.memory import address
@@ -64,13 +64,8 @@ class Order:
 
 
 def entry(name: str, *options: int | tuple[int, ...]) -> int:
-    """Return the address of a kernel of `cpu_kernels`."""
+    """Return the address of a kernel of `cpu_kernels`; `invoke` calls it without the GIL."""
     return get_entry(*named("radix_sort", f"{name}_kernel", *options))
-
-
-def invoke() -> Kernel:
-    """Return the kernel that Python calls; it runs another kernel without the GIL."""
-    return get_kernel(*named("radix_sort", "invoke_kernel"))
 
 
 # --- Sort by digits: one thread sorts a row within its caches, or all cores sort a long row.
@@ -152,7 +147,9 @@ def _launch(arrays: Sequence[Array | None], order: Order) -> Launch:
     )  # fmt: skip
     num_bytes = rk.BUFFERS + 2 * length * sum(sizes) + 4 * 64
     slots = rk.KEYS, rk.VALUES, rk.OUT_KEYS, rk.OUT_VALUES
-    return Launch(invoke(), arguments, slots, num_bytes, prod(outer), keys.size * sum(sizes))
+    return Launch(
+        cpu_numpy.kernel("invoke"), arguments, slots, num_bytes, prod(outer), keys.size * sum(sizes)
+    )
 
 
 class _Column:
@@ -237,7 +234,7 @@ class _LongRow:
 
     def _run(self, kernel_address: int, scratch_bytes: int = 0) -> None:
         self.table[rk.ENTRY] = kernel_address
-        run_tasks(invoke(), self.table, self.parts, self.bytes, scratch_bytes)
+        run_tasks(cpu_numpy.kernel("invoke"), self.table, self.parts, self.bytes, scratch_bytes)
 
     def _survey(self) -> int:
         """Return the bits in which codes differ; 0 if the row is already in order."""
@@ -253,7 +250,7 @@ class _LongRow:
         self.table[[rk.COUNTS, rk.SHIFT, rk.BUCKETS]] = address(self.counts), shift, 1 << bits
         self._run(entry("count"), rk.CODES_BYTES + (8 << bits))
         self.table[rk.ENTRY] = entry("place")
-        run_tasks(invoke(), self.table, 1, 0)
+        run_tasks(cpu_numpy.kernel("invoke"), self.table, 1, 0)
 
     def _count_and_fill(self) -> None:
         """Counting sort of integers of one or two bytes."""
