@@ -66,9 +66,7 @@ def test_which_way(n: int, dtype: str) -> None:
 
 
 def _has_few_runs(keys: Array, descending: bool) -> bool:
-    has_few_runs = cpu_numpy.has_few_runs(keys, 0, descending)
-    assert has_few_runs is not None
-    return has_few_runs(keys)
+    return cpu_numpy.has_few_runs(keys, 0, descending)(keys)
 
 
 def test_no_digits_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:

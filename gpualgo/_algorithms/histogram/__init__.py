@@ -196,7 +196,11 @@ def _joint(
     else:
         parsed = arguments.bins_of_each(bins, range, samples, names, stream, combined)
     if is_lazy(weights):  # after all other checks
-        weight_view = _view_of_weights(_materialized(weights, stream))
+        from gpualgo._lazy.combining import zipped
+        from gpualgo._lazy.construction import made
+
+        where = f"{_WHERE}: weights"
+        weight_view = _view_of_weights(made(zipped(weights, where), False, where, stream))
     number = weights if weight_view is None else None
     kind = View if weight_view is not None else None if number is None else np.asarray(number).dtype
     params = HistogramParams(parsed, axis, dtype, form, kind)
@@ -218,20 +222,11 @@ def _combined(x: Any) -> Any:
     return combining.zipped(x, f"{_WHERE}: x")
 
 
-def _materialized(weights: Any, stream: Any) -> Any:
-    from gpualgo._lazy.combining import zipped
-    from gpualgo._lazy.construction import made
-
-    where = f"{_WHERE}: weights"
-    return made(zipped(weights, where), False, where, stream)
-
-
 def _typed(combined: Any, like: View) -> tuple[tuple[View, ...], Form | None]:
     """Return a view per field of computed samples, as if it had an array, and their structure."""
     form = forms.form_of(combined.dtype.names) if combined.dtype.names else None
-    return tuple(
-        [like._replace(dtype=field) for field in records.field_dtypes(combined.dtype)]
-    ), form
+    fields = records.field_dtypes(combined.dtype)
+    return tuple([like._replace(dtype=field) for field in fields]), form
 
 
 def _is_number(weights: Any) -> bool:

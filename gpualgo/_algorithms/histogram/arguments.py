@@ -72,15 +72,21 @@ def parse_bins(bins: Any, stream: Any) -> int | Array:
     """Return a number of bins, or a private host copy of the edges."""
     if isinstance(bins, (bool, np.bool_, str, bytes)) or bins is None:
         raise _bad_bins(bins)
-    try:
-        number = operator.index(bins)
-    except TypeError:
+    number = _number_of(bins)
+    if number is None:
         return _parse_edges(bins, stream)
     if not 1 <= number <= MAX_BINS:
         raise ValueError(
             f"histogram: bins is {number}, but their number must be from 1 to {MAX_BINS}"
         )
     return number
+
+
+def _number_of(bins: Any) -> int | None:
+    try:
+        return None if isinstance(bins, (bool, np.bool_)) else operator.index(bins)
+    except TypeError:
+        return None
 
 
 def _bad_bins(bins: Any) -> TypeError:
@@ -94,8 +100,7 @@ def _bad_bins(bins: Any) -> TypeError:
 def _parse_edges(bins: Any, stream: Any) -> Array:
     is_foreign = hasattr(bins, "__cuda_array_interface__") or hasattr(bins, "__dlpack__")
     if is_foreign and not isinstance(bins, (np.ndarray, np.generic)):
-        view = as_view(bins, "histogram: bins")
-        edges = to_host(view, stream)
+        edges = to_host(as_view(bins, "histogram: bins"), stream)
     else:
         edges = _as_edges(bins)
     if edges.ndim != 1:
@@ -339,20 +344,14 @@ def _bins_of_each(bins: Any, dims: int) -> tuple[Any, ...]:
                 "pass an int, or a number or edges for each dimension"
             )
         return bins
-    try:
-        return (_index(bins),) * dims
-    except TypeError:
+    number = _number_of(bins)
+    if number is None:
         got = repr(bins) if isinstance(bins, (str, bool, float)) else type(bins).__name__
         raise TypeError(
             f"{_WHERE}: bins must be an int or a tuple of {dims}, numbers or edges, where x is a "
             f"tuple, got {got}; pass one item for each dimension"
-        ) from None
-
-
-def _index(bins: Any) -> int:
-    if isinstance(bins, (bool, np.bool_)):
-        raise TypeError
-    return operator.index(bins)
+        )
+    return (number,) * dims
 
 
 def _ranges_of_each(given: Any, dims: int) -> tuple[Any, ...]:

@@ -188,7 +188,7 @@ def case_of(problem: Histogram, views: Sequence[View], op: Operator | None, targ
     kept = merge([(shape[i], tuple(step)) for i, *step in zip(axes, *steps, strict=True)])
     places, cells = _cut(target, len(axes))
     element = problem.element
-    access, items = _strided(len(views)), 0
+    access, items = cpp("StridedItems", len(views)), 0
     if problem.is_joint:
         numbers = records.field_dtypes(element)
         read_dtypes = [*numbers, *(view.dtype for view in views[len(numbers) :])]
@@ -216,7 +216,7 @@ def _access(
     sizes = [*map(records.step_of, types)]  # one byte for each computed position
     strides = samples[-1][1] if samples else tuple(sizes)
     if len(samples) > 1 or any(s not in (0, size) for s, size in zip(strides, sizes, strict=True)):
-        return _strided(len(views)), 0
+        return cpp("StridedItems", len(views)), 0
     repeated = sum(1 << i for i, stride in enumerate(strides) if stride == 0)
     widest = max(sizes)
     items = 8 if widest < 2 else VECTOR_BYTES // widest
@@ -232,10 +232,6 @@ def _access(
         )
     )
     return cpp("FlatItems", is_aligned, repeated), items
-
-
-def _strided(leaves: int) -> Cpp:
-    return cpp("StridedItems", leaves)
 
 
 # --- Plans.
@@ -344,10 +340,11 @@ def _tiling(case: Case) -> tuple[tuning.Tiling, Spec, dict[str, Any]]:
         tiling = tuning.tiling(
             machine, bins, channels, num_places // channels, num_items, dtype.itemsize
         )
-        return tiling, tuning.flat_spec(machine, dtype, bins, tiling), {"num_items": num_items}
+        spec = tuning.spec_of("flat", machine, dtype, bins, tiling, channels)
+        return tiling, spec, {"num_items": num_items}
     group = case.channels()
     tiling = tuning.tiling(machine, bins, group, -(-num_places // group), num_samples * group)
-    return tiling, tuning.strided_spec(machine, dtype, bins, tiling), {
+    return tiling, tuning.spec_of("strided", machine, dtype, bins, tiling), {
         "num_items": num_samples, "num_places": num_places, "channels": group,
         "samples": case.samples,
     }  # fmt: skip

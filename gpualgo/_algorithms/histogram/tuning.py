@@ -171,16 +171,18 @@ def sample(dtype: np.dtype[Any], bins: DeviceBins) -> np.dtype[Any]:
     return np.dtype(np.uint8) if is_bytes(bins) else dtype
 
 
-def flat_spec(machine: Machine, dtype: np.dtype[Any], bins: DeviceBins, found: Tiling) -> Spec:
-    """Return the kernel for rows without gaps."""
-    types = found.policy.cpp(machine.capability), sample(dtype, bins), bins.type, found.table
-    return kernel_spec("histogram/kernel.cuh", "histogram_flat_kernel", *types, found.channels)
-
-
-def strided_spec(machine: Machine, dtype: np.dtype[Any], bins: DeviceBins, found: Tiling) -> Spec:
-    """Return the kernel for samples of any strides."""
-    types = found.policy.cpp(machine.capability), sample(dtype, bins), bins.type, found.table
-    return kernel_spec("histogram/kernel.cuh", "histogram_strided_kernel", *types)
+def spec_of(
+    kind: str, machine: Machine, dtype: np.dtype[Any], bins: DeviceBins, found: Tiling, *types: Any
+) -> Spec:
+    """Return the kernel for rows without gaps ("flat"), or for samples of any strides."""
+    types = (
+        found.policy.cpp(machine.capability),
+        sample(dtype, bins),
+        bins.type,
+        found.table,
+        *types,
+    )
+    return kernel_spec("histogram/kernel.cuh", f"histogram_{kind}_kernel", *types)
 
 
 # --- Tuning of GPU histograms of few samples: one wave of blocks (histogram/small.cuh).

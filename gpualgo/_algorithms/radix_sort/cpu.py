@@ -33,29 +33,15 @@ def _(problem: Sort, arrays: Sequence[Array], results: Sequence[Array], op: Any)
     if others or group.is_word or problem.value_word is not None:
         return _plan_of_words(problem, arrays, results)
     order = Order(group.dtype, bool(group.descending), problem.begin_bit, problem.end_bit)
-    if axis is not None or all(array.ndim == 1 for array in arrays):
+    if axis is not None or arrays[0].ndim == 1:
         return plan_of(arrays, results, axis or 0, order, is_order=is_order)
-
-    def flat(arrays: Sequence[Array], results: Sequence[Array], copies: bool) -> list[Array]:
-        if is_order:
-            return [x.reshape(-1) for x in arrays]
-        return [_one_row(x, out, copies) for x, out in zip(arrays, results, strict=True)]
-
-    plan = plan_of(flat(arrays, results, False), results, 0, order, is_order=is_order)
-    return Plan(
-        lambda xs, outs, init: plan.run(flat(xs, outs, True), outs, init), plan.routines
-    )  # fmt: skip
+    plan = plan_of([*map(_flattened, arrays)], results, 0, order, is_order=is_order)
+    return Plan(lambda xs, outs, init: plan.run([*map(_flattened, xs)], outs, init), plan.routines)
 
 
-def _one_row(source: Array, target: Array, copies: bool = True) -> Array:
-    """Return an array as a row; if flattening needs a copy, the target holds it."""
-    if source.shape == target.shape:
-        return source
-    if source.flags.c_contiguous:
-        return source.reshape(-1)
-    if copies:
-        as_bytes(target).reshape(source.shape)[...] = as_bytes(source)  # with padding
-    return target
+def _flattened(array: Array) -> Array:
+    """Return items in C order, with their padding; a copy if the array has gaps."""
+    return as_bytes(array).reshape(-1).view(array.dtype)
 
 
 def plan_of(
@@ -71,29 +57,7 @@ def plan_of(
     length = keys.shape[axis]
     routines: list[Routine] = [routine_of(keys.size, length, work)]
     if is_order:
-        is_row = keys.ndim == 1 and results[0].dtype == np.intp
-        order_row = cpu_numpy.order_of(descending)
-        few_runs = digits = None
-        if cpu_numpy.is_ordered_by_numpy(keys, descending):
-            routines = [of_numpy("argsort", keys.size, keys.size // max(1, length), work)]
-        else:
-            digits = by_digits((keys, None, None, results[0]), order, axis)
-            few_runs = cpu_numpy.has_few_runs(keys, axis, descending)
-
-        def find_order(arrays: Sequence[Array], results: Sequence[Array], _: int) -> None:
-            if digits is None or (few_runs is not None and few_runs(arrays[0])):
-                cpu_numpy.order(arrays[0], results[0], axis, descending)
-            else:
-                digits((arrays[0], 0, 0, results[0]))
-
-        def make(arrays: Sequence[Array], _: int) -> Any:
-            if digits is None or (few_runs is not None and few_runs(arrays[0])):
-                return order_row(arrays, 0)
-            result = np.empty(length, np.intp)
-            digits((arrays[0], 0, 0, result))
-            return result
-
-        return Plan(find_order, routines, (lambda *_: make) if is_row else None)
+        return _plan_of_order(keys, results[0], axis, order, routines)
     if len(arrays) == 1:
         num_rows = keys.size // max(1, length)
         if order.is_whole and cpu_numpy.is_by_numpy(keys.dtype, length, num_rows):
@@ -101,6 +65,38 @@ def plan_of(
         digits = by_digits((keys, None, results[0], None), order, axis)
         return Plan(lambda xs, outs, _: digits((xs[0], 0, outs[0], 0)), routines)
     return Plan(_with_values(arrays, results, axis, order), routines)
+
+
+def _plan_of_order(
+    keys: Array, result: Array, axis: int, order: Order, routines: list[Routine]
+) -> Plan:
+    descending, order_row = order.descending, cpu_numpy.order_of(order.descending)
+    is_new_row = keys.ndim == 1 and result.dtype == np.intp
+
+    def by_numpy(xs: Sequence[Array], outs: Sequence[Array], _: int) -> None:
+        cpu_numpy.order(xs[0], outs[0], axis, descending)
+
+    if cpu_numpy.is_ordered_by_numpy(keys, descending):
+        num_rows = keys.size // max(1, keys.shape[axis])
+        routines = [of_numpy("argsort", keys.size, num_rows, routines[0].work)]
+        return Plan(by_numpy, routines, (lambda *_: order_row) if is_new_row else None)
+    digits = by_digits((keys, None, None, result), order, axis)
+    has_few_runs = cpu_numpy.has_few_runs(keys, axis, descending)
+
+    def run(xs: Sequence[Array], outs: Sequence[Array], _: int) -> None:
+        if has_few_runs(xs[0]):
+            by_numpy(xs, outs, 0)
+        else:
+            digits((xs[0], 0, 0, outs[0]))
+
+    def make(xs: Sequence[Array], _: int) -> Any:
+        if has_few_runs(xs[0]):
+            return order_row(xs, 0)
+        new = np.empty(xs[0].shape, np.intp)
+        digits((xs[0], 0, 0, new))
+        return new
+
+    return Plan(run, routines, (lambda *_: make) if is_new_row else None)
 
 
 def sort_rows(
@@ -117,21 +113,23 @@ def _with_values(
     is_word, shape = len(values) == 1 and values[0].itemsize in WORD_SIZES, keys.shape
     moved = (values[0], out_values[0]) if is_word else (None, np.empty(shape, np.int64))
     digits = by_digits((keys, moved[0], out_keys, moved[1]), order, axis)
-    has_few_runs = None
-    if order.is_whole and shape[axis] > _SHORT:
-        has_few_runs = cpu_numpy.has_few_runs(keys, axis, order.descending)
+    may_have_runs = order.is_whole and shape[axis] > _SHORT
+    has_few_runs = cpu_numpy.has_few_runs(keys, axis, order.descending)
 
     def run(arrays: Sequence[Array], results: Sequence[Array], _: int) -> None:
-        keys, out_keys = arrays[0], results[0]
-        if has_few_runs is not None and has_few_runs(keys):
-            source, target = ([x[0], *map(as_bytes, x[1:])] for x in (arrays, results))
-            cpu_numpy.sort_pairs(source, target, axis, order.descending)
-        elif is_word:
+        keys, out_keys, first = arrays[0], results[0], 0
+        is_by_numpy = may_have_runs and has_few_runs(keys)
+        if is_word and not is_by_numpy:
             digits((keys, arrays[1], out_keys, results[1]))
+            return
+        indices = np.empty(shape, np.int64)
+        if is_by_numpy:
+            cpu_numpy.order(keys, indices, axis, order.descending)
         else:
-            indices = np.empty(shape, np.int64)
             digits((keys, 0, out_keys, indices))
-            fetch(rows_of(arrays[1:], axis), rows_of(results[1:], axis), *rows_of([indices], axis))
+            first = 1
+        fetch(rows_of(arrays[first:], axis), rows_of(results[first:], axis),
+              *rows_of([indices], axis))  # fmt: skip
 
     return run
 
@@ -177,11 +175,11 @@ def _sort(problem: Sort, arrays: Sequence[Array], results: Sequence[Array]) -> N
         if first.is_word:
             key_source = sorted_keys = _flat(_keys_of(first, keys), results[0])
         else:
-            key_source, sorted_keys = _one_row(keys[0], results[0]), results[0]
+            key_source, sorted_keys = _flat(keys[0], results[0]), results[0]
         if word is not None:
             moved = targets = [_flat(packed(values, word), results[0])]
         else:
-            moved = [_one_row(x, out) for x, out in zip(values, out_values, strict=True)]
+            moved = [_flat(x, out) for x, out in zip(values, out_values, strict=True)]
             targets = list(out_values)
         sort_rows([key_source, *moved], [sorted_keys, *targets], _order_of(problem, first))
         if word is not None:
@@ -226,7 +224,7 @@ def rows_of(arrays: Sequence[Array], axis: int | None) -> list[Array]:
 
 def _flat(array: Array, like: Array) -> Array:
     """Return an array flattened if `like` is one row of all elements."""
-    return array if array.shape == like.shape else array.reshape(-1)
+    return array if array.shape == like.shape else _flattened(array)
 
 
 def _keys_of(group: Group, keys: Sequence[Array]) -> Array:

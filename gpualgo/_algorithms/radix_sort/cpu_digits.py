@@ -12,7 +12,7 @@ from gpualgo._algorithms.radix_sort import cpu_numpy, problem
 from gpualgo._algorithms.radix_sort import digits as rk
 from gpualgo._algorithms.radix_sort.digits import flipped_bits, opposite_signs
 from gpualgo._base import dtypes, threads
-from gpualgo._cpu.kernels import Kernel, get_entry, get_kernel, named
+from gpualgo._cpu.kernels import get_entry, named
 from gpualgo._cpu.launch import Launch, run_tasks
 from gpualgo._cpu.layout import is_dense, merge, packer, table
 from gpualgo._cpu.memory import address
@@ -64,13 +64,8 @@ class Order:
 
 
 def entry(name: str, *options: int | tuple[int, ...]) -> int:
-    """Return the address of a kernel of `cpu_kernels`."""
+    """Return the address of a kernel of `cpu_kernels`; `invoke` calls it without the GIL."""
     return get_entry(*named("radix_sort", f"{name}_kernel", *options))
-
-
-def invoke() -> Kernel:
-    """Return the kernel that Python calls; it runs another kernel without the GIL."""
-    return get_kernel(*named("radix_sort", "invoke_kernel"))
 
 
 # --- Sort by digits: one thread sorts a row within its caches, or all cores sort a long row.
@@ -152,55 +147,48 @@ def _launch(arrays: Sequence[Array | None], order: Order) -> Launch:
     )  # fmt: skip
     num_bytes = rk.BUFFERS + 2 * length * sum(sizes) + 4 * 64
     slots = rk.KEYS, rk.VALUES, rk.OUT_KEYS, rk.OUT_VALUES
-    return Launch(invoke(), arguments, slots, num_bytes, prod(outer), keys.size * sum(sizes))
+    return Launch(
+        cpu_numpy.kernel("invoke"), arguments, slots, num_bytes, prod(outer), keys.size * sum(sizes)
+    )
 
 
 class _Column:
-    """Keys or values of a long row, and the buffers that passes read and write."""
+    """Keys or values of a long row, and the two buffers that passes write in turn."""
 
     def __init__(self, source: Array | None, target: Array | None, size: int, length: int) -> None:
-        self.target, self.size, self.length = target, size, length
-        self.out = target if target is not None and target.flags.c_contiguous else None
-        self.temp: Array | None = None
-        self.source = source  # None: positions
+        self.source, self.target = source, target  # None: positions; the result is not wanted
+        self.temp, self.out = (np.empty(length, f"V{size}") for _ in range(2))
+        if target is not None and target.flags.c_contiguous:
+            self.out = target
         if source is not None and not source.flags.c_contiguous:
-            self.source = self.make_out()
-            cpu_numpy.copy_rows(self.source, source, 64 * self.source.nbytes)
+            self._read_from(self.out)
 
     @property
     def first(self) -> int:
         """Return the address that the first pass reads; 0 if it generates positions."""
         return 0 if self.source is None else address(self.source)
 
-    def make_out(self) -> Array:
-        """Return the buffer of the last pass: the target if it is dense."""
-        if self.out is None:
-            self.out = np.empty(self.length, f"V{self.size}")
-        return self.out
-
-    def _make_temp(self) -> Array:
-        if self.temp is None:
-            self.temp = np.empty(self.length, f"V{self.size}")
-        return self.temp
+    def _read_from(self, buffer: Array) -> None:
+        assert self.source is not None
+        cpu_numpy.copy_rows(buffer, self.source, 64 * buffer.nbytes)
+        self.source = buffer
 
     def route(self, passes: int) -> list[int]:
         """Return the address where the first pass reads and those where each pass writes."""
-        # From the last pass to the first. Address 0: the output is not wanted.
-        addresses = [0] if self.target is None else []
-        for remaining in range(len(addresses), passes):
-            addresses.append(address(self._make_temp() if remaining % 2 else self.make_out()))
-        if self.source is not None and addresses[-1] == self.first:  # in place, or packed there
-            source, self.source = self.source, self._make_temp()
-            cpu_numpy.copy_rows(self.source, source, 64 * self.source.nbytes)
-        return [self.first, *reversed(addresses)]
+        addresses = [address(self.temp if i % 2 else self.out) for i in reversed(range(passes))]
+        if addresses[0] == self.first:  # in place, or copied there
+            self._read_from(self.temp)
+        if self.target is None:
+            addresses[-1] = 0
+        return [self.first, *addresses]
 
     def finish(self, is_sorted: bool) -> None:
         """Copy the result to the target; if `is_sorted`, the source is the result."""
         if self.target is None:
             return
-        result = self.source if is_sorted else self.make_out()
+        result = self.source if is_sorted else self.out
         if result is None:
-            result = np.arange(self.length, dtype=f"u{self.size}").view(f"V{self.size}")
+            result = np.arange(len(self.out), dtype=f"u{self.out.itemsize}").view(self.out.dtype)
         if address(result) != address(self.target) or not self.target.flags.c_contiguous:
             cpu_numpy.copy_rows(self.target, result, 64 * self.target.nbytes)
 
@@ -211,14 +199,12 @@ class _LongRow:
     def __init__(self, arrays: list[Array | None], order: Order) -> None:
         keys, values, out_keys, out_values = arrays
         assert keys is not None
-        n = len(keys)
-        self.order, self.length = order, n
-        self.keys, self.values = _Column(keys, out_keys, order.size, n), None
-        self.value_size = 0
+        n = self.length = len(keys)
+        self.order, self.columns = order, [_Column(keys, out_keys, order.size, n)]
+        self.sizes = order.size, 0 if out_values is None else out_values.itemsize
         if out_values is not None:
-            self.value_size = out_values.itemsize
-            self.values = _Column(values, out_values, self.value_size, n)
-        self.bytes = n * (order.size + self.value_size)
+            self.columns.append(_Column(values, out_values, out_values.itemsize, n))
+        self.bytes = n * sum(self.sizes)
         self.table = np.zeros(rk.SIZE, np.int64)
         self.table[rk.CODES :] = order.numbers()
         self.table[rk.LENGTH] = n
@@ -231,35 +217,29 @@ class _LongRow:
         self.table[rk.PARTS] = self.parts
 
     def sort(self) -> None:
-        order = self.order
-        if order.size <= 2 and self.values is None and not order.floats and order.is_whole:
+        order, is_sorted = self.order, False
+        if order.size <= 2 and len(self.columns) == 1 and not order.floats and order.is_whole:
             self._count_and_fill()
-            return
-        digits = _digits(self._survey(), _WIDEST)
-        if digits:
-            self._sort_by(digits)
-        self.keys.finish(not digits)
-        if self.values is not None:
-            self.values.finish(not digits)
-
-    def _sort_by(self, digits: list[tuple[int, int]]) -> None:
-        passes = len(digits)
-        keys = self.keys.route(passes)
-        values = [0] * (passes + 1) if self.values is None else self.values.route(passes)
-        for i, (shift, bits) in enumerate(digits):
-            self.table[[rk.KEYS, rk.VALUES]] = keys[i], values[i]
-            self.table[[rk.OUT_KEYS, rk.OUT_VALUES]] = keys[i + 1], values[i + 1]
-            self._count(shift, bits)
-            self._run(entry("scatter", self.order.size, self.value_size), rk.CODES_BYTES)
+        elif digits := _digits(self._survey(), _WIDEST):
+            routes = [column.route(len(digits)) for column in self.columns]
+            for i, (shift, bits) in enumerate(digits):
+                for k, route in enumerate(routes):
+                    self.table[[rk.KEYS + k, rk.OUT_KEYS + k]] = route[i : i + 2]
+                self._count(shift, bits)
+                self._run(entry("scatter", *self.sizes), rk.CODES_BYTES)
+        else:
+            is_sorted = True
+        for column in self.columns:
+            column.finish(is_sorted)
 
     def _run(self, kernel_address: int, scratch_bytes: int = 0) -> None:
         self.table[rk.ENTRY] = kernel_address
-        run_tasks(invoke(), self.table, self.parts, self.bytes, scratch_bytes)
+        run_tasks(cpu_numpy.kernel("invoke"), self.table, self.parts, self.bytes, scratch_bytes)
 
     def _survey(self) -> int:
         """Return the bits in which codes differ; 0 if the row is already in order."""
         survey = np.empty((self.parts, 2), np.uint64)
-        self.table[[rk.KEYS, rk.SURVEY]] = self.keys.first, address(survey)
+        self.table[[rk.KEYS, rk.SURVEY]] = self.columns[0].first, address(survey)
         self._run(entry("survey"), rk.CODES_BYTES + 8)
         differ, falls = np.bitwise_or.reduce(survey)
         return int(differ) if falls else 0
@@ -270,17 +250,15 @@ class _LongRow:
         self.table[[rk.COUNTS, rk.SHIFT, rk.BUCKETS]] = address(self.counts), shift, 1 << bits
         self._run(entry("count"), rk.CODES_BYTES + (8 << bits))
         self.table[rk.ENTRY] = entry("place")
-        run_tasks(invoke(), self.table, 1, 0)
+        run_tasks(cpu_numpy.kernel("invoke"), self.table, 1, 0)
 
     def _count_and_fill(self) -> None:
         """Counting sort of integers of one or two bytes."""
-        size = self.order.size
+        (keys,), size = self.columns, self.order.size
         self._split(_PART_KEYS if size == 1 else _PART_KEYS << 4)
-        self.table[rk.KEYS] = self.keys.first
+        self.table[[rk.KEYS, rk.OUT_KEYS]] = keys.first, address(keys.out)
         self._count(0, 8 * size)
-        self.table[rk.OUT_KEYS] = address(self.keys.make_out())
         self._run(entry("fill", size))
-        self.keys.finish(False)
 
 
 def _digits(differ: int, widest: int) -> list[tuple[int, int]]:

@@ -14,16 +14,7 @@ import numpy as np
 from numba import types
 
 from gpualgo._algorithms.radix_sort import digits as at
-from gpualgo._cpu.packing import (
-    call,
-    copy_bytes,
-    inline,
-    load,
-    offset,
-    pointer_to,
-    storage,
-    store,
-)
+from gpualgo._cpu.packing import call, copy_bytes, inline, load, offset, pointer_to, storage, store
 
 as_intp = pointer_to(types.intp)
 unsigned = pointer_to(types.uint64)

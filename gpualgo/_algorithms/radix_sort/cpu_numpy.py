@@ -31,7 +31,7 @@ from gpualgo._base import threads
 from gpualgo._cpu.kernels import Kernel, cpuinfo, get_kernel, named, status_function
 from gpualgo._cpu.launch import Launch, run_tasks
 from gpualgo._cpu.memory import address
-from gpualgo._cpu.plan import Make, Plan, Routine, compiled, of_numpy
+from gpualgo._cpu.plan import Make, Plan, compiled, of_numpy
 
 Array = np.ndarray[Any, Any]
 Dtype = np.dtype[Any]
@@ -127,7 +127,11 @@ def plan_of(keys: Array, out: Array, axis: int, descending: bool) -> Plan:
     length, sort = keys.shape[axis], sort_of(keys.dtype, descending)
     are_aligned = keys.flags.aligned and out.flags.aligned
     are_dense = keys.flags.c_contiguous and out.flags.c_contiguous
-    routines = _routines(keys.size, length, keys.nbytes)
+    num_rows, cores, work = keys.size // max(1, length), threads.num_threads(), 8 * keys.nbytes
+    runs = 1 if 1 < num_rows >= cores else num_runs(length * keys.itemsize, cores)
+    routines = [of_numpy("sort", keys.size, num_rows * runs, work)]
+    if runs > 1:
+        routines.append(compiled("radix_sort", keys.size, -(-length // runs), work))
     if not (are_aligned and are_dense and axis == keys.ndim - 1):
         return Plan(lambda xs, outs, _: sort.copies(xs[0], outs[0], axis), routines)
     if keys.ndim > 1:
@@ -136,17 +140,6 @@ def plan_of(keys: Array, out: Array, axis: int, descending: bool) -> Plan:
         return Plan(lambda xs, outs, _: sort.row(xs[0], outs[0]), routines)
     new_row = sort.short_rows(out.shape, out.dtype)
     return Plan(lambda xs, outs, _: np.copyto(outs[0], new_row(xs, 0)), routines, sort.short_rows)
-
-
-def _routines(size: int, length: int, num_bytes: int) -> list[Routine]:
-    num_rows = size // max(1, length)
-    runs = num_runs(num_bytes // max(1, num_rows), threads.num_threads())
-    if num_rows > 1 and (runs == 1 or num_rows >= threads.num_threads()):
-        return [of_numpy("sort", size, num_rows, 8 * num_bytes)]
-    steps = [of_numpy("sort", size, num_rows * runs, 8 * num_bytes)]
-    if runs > 1:
-        steps.append(compiled("radix_sort", size, -(-length // runs), 8 * num_bytes))
-    return steps
 
 
 @cache
@@ -346,13 +339,10 @@ def is_ordered_by_numpy(keys: Array, descending: bool) -> bool:
     return keys.flags.c_contiguous and keys.flags.aligned
 
 
-def has_few_runs(keys: Array, axis: int, descending: bool) -> Callable[[Array], bool] | None:
-    """Return f(keys): whether a merge sort of runs is faster than passes over digits.
-
-    f takes keys of this layout. None if that is so for no keys of this dtype.
-    """
+def has_few_runs(keys: Array, axis: int, descending: bool) -> Callable[[Array], bool]:
+    """Return f(keys of this layout): whether a merge sort of runs is faster than digits."""
     if keys.dtype not in _DTYPES:
-        return None
+        return lambda keys: False
     length = keys.shape[axis]
     levels = kernel("levels", keys.dtype.kind, keys.dtype.itemsize, int(descending))
     estimate, stride = status_function(levels), keys.strides[axis]
@@ -368,8 +358,7 @@ def has_few_runs(keys: Array, axis: int, descending: bool) -> Callable[[Array], 
 
     def is_cheap(keys: Array, held: Any = levels) -> bool:  # functions know its address only
         start = address(keys)
-        levels: list[int] = [estimate(start + shift, stride, length, 1) for shift in offsets]
-        return bool(sum(levels) < limit)
+        return bool(sum([estimate(start + shift, stride, length, 1) for shift in offsets]) < limit)
 
     return is_cheap
 
@@ -397,10 +386,7 @@ def order(keys: Array, out: Array, axis: int, descending: bool) -> None:
     """Write the stable order of keys along an axis to out: NumPy's argsort, rows on threads."""
     if keys.ndim == 1:
         indices = (reversed_keys(keys, out) if descending else keys).argsort(kind="stable")
-        if out.nbytes <= threads.SMALL_BYTES:
-            out[...] = indices
-        else:
-            copy_rows(out, indices, 2 * out.nbytes)
+        copy_rows(out, indices, 2 * out.nbytes)
         return
     rows, targets = np.moveaxis(keys, axis, -1), np.moveaxis(out, axis, -1)
     if rows.ndim > 2:
@@ -419,14 +405,3 @@ def order(keys: Array, out: Array, axis: int, descending: bool) -> None:
     # Merges of runs read keys about twice; counting narrow keys, or reversing keys, takes longer.
     reads = 2 if keys.dtype in _DTYPES and not descending else 8
     threads.run(body, len(rows), reads * keys.nbytes)
-
-
-def sort_pairs(
-    arrays: Sequence[Array], results: Sequence[Array], axis: int, descending: bool
-) -> None:
-    """Write keys and values to the results in the order that NumPy finds."""
-    indices = np.empty(arrays[0].shape, np.int64)
-    order(arrays[0], indices, axis, descending)
-    for source, out in zip(arrays, results, strict=True):
-        is_row = source.ndim == 1
-        out[...] = source[indices] if is_row else np.take_along_axis(source, indices, axis)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, TypeAlias
 
@@ -45,7 +44,8 @@ from gpualgo._cuda.templates import VECTOR_BYTES, Applied, kernel_spec, launch
 from gpualgo._driver import driver, staging
 from gpualgo._driver.default_device import CPU
 from gpualgo._driver.device import TICKET_BYTES
-from gpualgo._operators.operator import as_operator
+from gpualgo._operators.operator import Operator
+from gpualgo._operators.tokens import same
 from gpualgo._pipeline import host_whole, planners
 from gpualgo._pipeline.problem import Array, problem_of
 
@@ -74,74 +74,43 @@ def steps_of(
     """
     source, target = arrays
     tickets, tables = first_piece, first_piece + 1
+    itemsize, num_slots = dtype.itemsize, 1 << 8 * dtype.itemsize
     offset_bytes = 4 if num_items < 1 << 32 else 8
-    counter_bytes = table_bytes = (1 << 8 * dtype.itemsize) * offset_bytes
-    if dtype.itemsize == 1:
+    counter_bytes = table_bytes = num_slots * offset_bytes
+    steps: list[Launch | Clear] = []
+    if itemsize == 1:
         counters, offsets = (tickets, _TICKET_BYTES), (tables, 0)
     else:
         counters, offsets = (tables, 0), (tables, counter_bytes)
         table_bytes += counter_bytes
-    flip = flipped_bits(dtype, descending)
-    count, fill = _launches(device, dtype, num_items, offset_bytes, flip)
-    steps: list[Launch | Clear] = [
-        count(takes={"input": source, "counters": counters, "offsets": offsets, "ticket": tickets}),
-        fill(takes={"output": target, "offsets": offsets}),
-    ]
-    if dtype.itemsize > 1:  # the counters of 8-bit keys are among the tickets
-        steps.insert(0, Clear(tables, counter_bytes))
-    pieces = [
+        steps.append(Clear(tables, counter_bytes))
+    machine, word = machine_of(device), tuning.word(itemsize)
+    key_bins = DeviceBins(cpp("KeyBins", word), lambda _: {}, table_bins=num_slots)
+    tiling = histogram_policy.tiling(machine, key_bins, 1, 1, num_items, itemsize)
+    policies = [policy.cpp(machine.capability) for policy in (tiling.policy, _FILL)]
+    counting = _counting_spec("count", policies[0], word, tiling.table, tuning.word(offset_bytes))
+    filling = _counting_spec("fill", policies[1], word, tuning.word(offset_bytes))
+    build.kernels([counting, filling], device)
+    flip, vector_items = flipped_bits(dtype, descending), VECTOR_BYTES // itemsize
+    fill_tile = _FILL.block_threads * _FILL.loads * vector_items
+    steps.append(launch(
+        counting, device, tiling.parts, tiling.policy.block_threads,
+        {"input": source, "counters": counters, "offsets": offsets, "ticket": tickets},
+        shared_bytes=histogram_policy.SHARED_HEAD_BYTES + 4 * max(tiling.words, _SCAN_WORDS),
+        num_items=num_items, flip=flip, num_blocks=tiling.parts,
+        table={"num_slots": num_slots, "replicas": tiling.replicas, "words": tiling.words},
+    ))  # fmt: skip
+    steps.append(launch(
+        filling, device, -(-(num_items + vector_items - 1) // fill_tile), _FILL.block_threads,
+        {"output": target, "offsets": offsets}, num_items=num_items, flip=flip,
+    ))  # fmt: skip
+    return steps, [
         Piece(TICKET_BYTES, TICKETS, is_zeroed=True), Piece(table_bytes + offset_bytes, KEPT),
     ]  # fmt: skip
-    return steps, pieces
 
 
-def _launches(
-    device: int, dtype: np.dtype[Any], num_items: int, offset_bytes: int, flip: int
-) -> tuple[Callable[..., Launch], Callable[..., Launch]]:
-    """Return the launches that count and write, without their argument slots."""
-    machine = machine_of(device)
-    tiling = tile_keys(machine, dtype.itemsize, num_items)
-    table = {
-        "num_slots": 1 << 8 * dtype.itemsize, "replicas": tiling.replicas, "words": tiling.words,
-    }  # fmt: skip
-    counting = count_spec(machine, dtype.itemsize, tiling, offset_bytes)
-    filling = fill_spec(machine, dtype.itemsize, offset_bytes)
-    build.kernels([counting, filling], device)
-    count = partial(
-        launch, counting, device, tiling.parts, tiling.policy.block_threads,
-        shared_bytes=histogram_policy.SHARED_HEAD_BYTES + 4 * max(tiling.words, _SCAN_WORDS),
-        num_items=num_items, flip=flip, table=table, num_blocks=tiling.parts,
-    )  # fmt: skip
-    items = VECTOR_BYTES // dtype.itemsize
-    tile = _FILL.block_threads * _FILL.loads * items
-    grid = -(-(num_items + items - 1) // tile)
-    fill = partial(
-        launch, filling, device, grid, _FILL.block_threads, num_items=num_items, flip=flip
-    )
-    return count, fill
-
-
-def tile_keys(
-    machine: histogram_policy.Machine, itemsize: int, num_items: int
-) -> histogram_policy.Tiling:
-    key_bins = DeviceBins(
-        cpp("KeyBins", tuning.word(itemsize)), lambda _: {}, table_bins=1 << 8 * itemsize
-    )
-    return histogram_policy.tiling(machine, key_bins, 1, 1, num_items, itemsize)
-
-
-def count_spec(
-    machine: histogram_policy.Machine, itemsize: int, tiling: histogram_policy.Tiling,
-    offset_bytes: int,
-) -> Spec:  # fmt: skip
-    policy, key = tiling.policy.cpp(machine.capability), tuning.word(itemsize)
-    types = policy, key, tiling.table, tuning.word(offset_bytes)
-    return kernel_spec("radix_sort/counting.cuh", "counting_sort_count_kernel", *types)
-
-
-def fill_spec(machine: histogram_policy.Machine, itemsize: int, offset_bytes: int) -> Spec:
-    types = _FILL.cpp(machine.capability), tuning.word(itemsize), tuning.word(offset_bytes)
-    return kernel_spec("radix_sort/counting.cuh", "counting_sort_fill_kernel", *types)
+def _counting_spec(name: str, *types: Any) -> Spec:
+    return kernel_spec("radix_sort/counting.cuh", f"counting_sort_{name}_kernel", *types)
 
 
 # --- Plans. Fields that fit 8 bytes are packed into one key, sorted once and unpacked. More fields
@@ -583,18 +552,9 @@ class _OutOfCoreSort:
     def _positions(self, count: int, dtype: np.dtype[Any]) -> Plan:
         """Return the plan that writes consecutive positions; its source is the first one."""
         dtype = np.dtype(f"i{dtype.itemsize}")  # unsigned positions have the same bits
-        op = as_operator(_identity, self.problem.where, 1)
         number = records.operand_dtype(records.POSITION)
-        applied = Applied(op, (number,), dtype, (records.POSITION,))
+        applied = Applied(Operator(same), (number,), dtype, (records.POSITION,))
         positions: View = dense_view(0, (count,), records.POSITION, self.device)
         positions = positions._replace(strides=(records.step_of(records.POSITION),))
-        return elementwise.plan_of(
-            applied,
-            [positions],
-            (count,),
-            host_whole.placeholder_views([dtype], (count,), self.device),
-        )
-
-
-def _identity(a: Any) -> Any:
-    return a
+        targets = host_whole.placeholder_views([dtype], (count,), self.device)
+        return elementwise.plan_of(applied, [positions], (count,), targets)

@@ -22,7 +22,7 @@ from gpualgo._algorithms.radix_sort.digits import (
 )
 from gpualgo._algorithms.radix_sort.problem import Descending
 from gpualgo._arrays.view import View
-from gpualgo._base.strides import Dims, merge
+from gpualgo._base.strides import Dims, dense_strides, merge
 from gpualgo._cuda import build
 from gpualgo._cuda.build import Spec
 from gpualgo._cuda.headers import cpp
@@ -107,40 +107,33 @@ class Operand:
     def __init__(self, view: View, axis: int | None, place: int) -> None:
         self.slot = place
         self.itemsize, self.address = view.dtype.itemsize, view.ptr
-        self.dims = list(zip(view.shape, view.strides, strict=True))
+        shape, self.strides = list(view.shape), list(view.strides)
         if axis is not None:
-            self.dims.append(self.dims.pop(axis))
-        self.strides = [stride for _, stride in self.dims]
-        self.row_strides: list[int] = []  # strides of dense rows
-        step = self.itemsize
-        for extent, _ in reversed(self.dims):
-            self.row_strides.insert(0, step)
-            step *= extent
-        self.num_bytes = step
+            shape.append(shape.pop(axis))
+            self.strides.append(self.strides.pop(axis))
+        self._set(shape)
+
+    def _set(self, shape: Sequence[int]) -> None:
+        size, address = self.itemsize, self.address
+        self.dims = list(zip(shape, self.strides, strict=True))
+        self.row_strides = list(dense_strides(shape, size))
+        self.num_bytes = math.prod(shape) * size
         self.is_gapless = all(
             extent == 1 or stride == rows
             for (extent, stride), rows in zip(self.dims, self.row_strides, strict=True)
         )
-        self.is_aligned = view.ptr % self.itemsize == 0 and all(
-            extent == 1 or stride % self.itemsize == 0 for extent, stride in self.dims
+        self.is_aligned = address % size == 0 and all(
+            extent == 1 or stride % size == 0 for extent, stride in self.dims
         )
         # Dense rows of a size that kernels can move.
-        self.is_ready = (
-            self.is_gapless and self.itemsize in tuning.WORDS and view.ptr % self.itemsize == 0
-        )
+        self.is_ready = self.is_gapless and size in tuning.WORDS and address % size == 0
 
     def dense_rows(self, place: int, itemsize: int) -> Operand:
         """Return dense, aligned rows of as many items, with another item size and slot."""
-        operand = shallow_copy(self)
-        step = operand.itemsize = itemsize
-        operand.slot, operand.address, operand.strides = place, 0, []
-        for extent, _ in reversed(self.dims):
-            operand.strides.insert(0, step)
-            step *= extent
-        operand.dims = [(e, s) for (e, _), s in zip(self.dims, operand.strides, strict=True)]
-        operand.row_strides, operand.num_bytes = operand.strides, step
-        operand.is_gapless = operand.is_aligned = True
-        operand.is_ready = itemsize in tuning.WORDS
+        operand, shape = shallow_copy(self), [extent for extent, _ in self.dims]
+        operand.slot, operand.address, operand.itemsize = place, 0, itemsize
+        operand.strides = list(dense_strides(shape, itemsize))
+        operand._set(shape)
         return operand
 
 
@@ -208,8 +201,8 @@ class Arrays(NamedTuple):
 
     keys: int
     values: int
-    out_keys: int
-    out_values: int
+    output_keys: int
+    output_values: int
 
 
 Window: TypeAlias = tuple[Any, int]
@@ -350,8 +343,12 @@ class Batch:
         )  # fmt: skip
 
     def launches(self, arrays: Arrays, storage: _Storage, first_row: int) -> list[Launch]:
-        layout = self.layout
-        addresses = self._row_addresses(arrays, first_row)
+        job, layout = self.job, self.layout
+        sizes = job.key_bytes, job.value_bytes, job.key_bytes, job.result_bytes
+        addresses = [
+            (slot, 0 if slot == NONE else first_row * job.row_items * size)
+            for slot, size in zip(arrays, sizes, strict=True)
+        ]
         control, states, tables, sides = ((slot, 0) for slot in storage)
         table_slots = {
             "control": control, "counts": (storage.control, layout.counts), "starts": tables,
@@ -367,18 +364,8 @@ class Batch:
             "states": states, "tables": table_slots,
         }  # fmt: skip
         return [
-            self._histogram(
-                takes={"keys": keys, "tables": table_slots, "window": self.job.window[0]}
-            ),
+            self._histogram(takes={"keys": keys, "tables": table_slots, "window": job.window[0]}),
             *[sort(takes=slots) for sort in self._passes],
-        ]
-
-    def _row_addresses(self, arrays: Arrays, first_row: int) -> list[_Address]:
-        job = self.job
-        sizes = job.key_bytes, job.value_bytes, job.key_bytes, job.result_bytes
-        return [
-            (slot, 0 if slot == NONE else first_row * job.row_items * size)
-            for slot, size in zip(arrays, sizes, strict=True)
         ]
 
     def _second(self, addresses: list[_Address], storage: _Storage) -> tuple[_Address, _Address]:
@@ -417,10 +404,9 @@ def steps_of(
         steps += full.launches(arrays, storage, row)
     layouts = [full.layout]
     if last is not None:  # its layout differs, and so does its zeroed storage
-        layout = last.layout
-        layouts.append(layout)
-        steps.append(Clear(storage.control, layout.control_bytes))
-        steps.append(Clear(storage.states, layout.state_bytes))
+        layouts.append(last.layout)
+        steps.append(Clear(storage.control, last.layout.control_bytes))
+        steps.append(Clear(storage.states, last.layout.state_bytes))
         steps += last.launches(arrays, storage, job.num_rows - remaining)
     is_kept = may_be_kept and batch_rows == job.num_rows and full.layout.is_kept
     return steps, _pieces(layouts, is_kept)
@@ -459,7 +445,7 @@ def _launch(job: Job, tiling: tuning.RowPolicy, arrays: Arrays) -> Launch:
     digits = digits_of(job.dtype, job.descending, job.begin_bit, job.end_bit, False)
     return launch(
         tuning.rows_spec(job.dtype, job.descending, job.result_bytes, tiling), job.device,
-        -(-job.num_rows // tiling.rows_per_block), tiling.block_threads, _slots(arrays),
+        -(-job.num_rows // tiling.rows_per_block), tiling.block_threads, arrays._asdict(),
         shared_bytes=tiling.shared_bytes(job.key_bytes, job.result_bytes > 0),
         num_rows=job.num_rows, row_items=job.row_items, padding=last_key(job.dtype, job.descending),
         is_padding_highest=True, num_passes=len(digits),
@@ -473,17 +459,10 @@ def _small_launch(job: Job, arrays: Arrays) -> Launch:
     rows_per_block = tuning.SMALL_ROWS_THREADS // width
     return launch(
         tuning.small_rows_spec(job.dtype, job.descending, job.result_bytes, width), job.device,
-        -(-job.num_rows // rows_per_block), tuning.SMALL_ROWS_THREADS, _slots(arrays),
+        -(-job.num_rows // rows_per_block), tuning.SMALL_ROWS_THREADS, arrays._asdict(),
         num_rows=job.num_rows, row_items=job.row_items, mask=mask, shift=job.begin_bit,
         flip=flipped_bits(job.dtype, job.descending) >> job.begin_bit & mask,
     )  # fmt: skip
-
-
-def _slots(arrays: Arrays) -> dict[str, int]:
-    return {
-        "keys": arrays.keys, "values": arrays.values, "output_keys": arrays.out_keys,
-        "output_values": arrays.out_values,
-    }  # fmt: skip
 
 
 # --- Common parts of GPU sort plans: copies into dense rows and back, row sorts, storage.

@@ -82,44 +82,25 @@ def digits_of(
 
 def flipped_bits(dtype: Dtype, descending: Descending) -> int:
     """Return which bits of an ordered key (KeyOrder) are inverted."""
-    return sum(_flipped(n) << n.shift for n in problem.numbers(dtype, descending))
+    return sum(n.flipped << n.shift for n in problem.numbers(dtype, descending))
 
 
 def opposite_signs(dtype: Dtype, descending: Descending) -> int:
     """Return the sign bits of descending floats, which are inverted before keys become ordered."""
-    opposites = [n for n in problem.numbers(dtype, descending) if _is_opposite(n)]
-    return sum(1 << n.shift + n.bits - 1 for n in opposites)
+    numbers = problem.numbers(dtype, descending)
+    return sum(1 << n.shift + n.bits - 1 for n in numbers if n.is_float and n.is_descending)
 
 
 def last_key(dtype: Dtype, descending: Descending) -> int:
-    """Return the bits of a key that sorts after all others, used as padding."""
-    return sum(_last(n) << n.shift for n in problem.numbers(dtype, descending))
-
-
-def _is_float(number: Number) -> bool:
-    return dtypes.kind(number.dtype) == "f"
-
-
-def _is_opposite(number: Number) -> bool:
-    """Return whether the number is sorted by its negative, so that NaN stays last."""
-    return number.is_descending and _is_float(number)
-
-
-def _flipped(number: Number) -> int:
-    sign, everything = 1 << number.bits - 1, (1 << number.bits) - 1
-    flipped = sign if dtypes.kind(number.dtype) == "i" else 0
-    return flipped ^ (everything if number.is_descending and not _is_float(number) else 0)
-
-
-def _last(number: Number) -> int:
-    everything = (1 << number.bits) - 1  # as a float NaN
-    return everything if _is_float(number) else _flipped(number) ^ everything
+    """Return the bits of a key that sorts after all others, used as padding; of floats NaN."""
+    numbers = problem.numbers(dtype, descending)
+    return sum(((1 << n.bits) - 1 ^ (0 if n.is_float else n.flipped)) << n.shift for n in numbers)
 
 
 def order(dtype: Dtype, descending: Descending) -> str:
     """Return the C++ type of the keys' order; integers use the unsigned type."""
     numbers = problem.numbers(dtype, descending)
-    if not any(map(_is_float, numbers)):
+    if not any(number.is_float for number in numbers):
         return f"gpualgo::KeyOrder<{_unsigned(dtype)}>"
     names = [_ordered_as(number) for number in numbers]
     if dtype.names is None:
@@ -128,7 +109,7 @@ def order(dtype: Dtype, descending: Descending) -> str:
 
 
 def _ordered_as(number: Number) -> str:
-    if not _is_float(number):
+    if not number.is_float:
         return _unsigned(number.dtype)
     name = dtypes.cpp_name(number.dtype)
     return f"gpualgo::Opposite<{name}>" if number.is_descending else name

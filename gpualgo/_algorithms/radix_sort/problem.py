@@ -229,6 +229,16 @@ class Number(NamedTuple):
     def bits(self) -> int:
         return 8 * self.dtype.itemsize
 
+    @property
+    def is_float(self) -> bool:
+        return dtypes.kind(self.dtype) == "f"
+
+    @property
+    def flipped(self) -> int:
+        """The bits that are inverted in an ordered number; descending floats are negated."""
+        flipped = 1 << self.bits - 1 if dtypes.kind(self.dtype) == "i" else 0
+        return flipped ^ ((1 << self.bits) - 1 if self.is_descending and not self.is_float else 0)
+
 
 def numbers(key: Dtype, descending: Descending) -> list[Number]:
     """Return the fields of a key, most significant first; a key may be a single number."""

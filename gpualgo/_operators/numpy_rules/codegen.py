@@ -252,13 +252,11 @@ def _construct(entry: Entry, args: tuple[types.Type, ...]) -> Planned:
         raise Refused(
             f"{entry.shown} of a complex number would lose the imaginary part; use a.real"
         )
-    if isinstance(args[0], Weak) and not is_inexact(entry.does) and entry.does != "bool":
+    if entry.does == "bool":
+        return target, lambda code, values: _truth(values[0])
+    if isinstance(args[0], Weak) and not is_inexact(entry.does):
         check_fits(args[0], entry.does)
-
-    return (
-        target,
-        lambda code, values: _truth(values[0]) if entry.does == "bool" else values[0].to(target),
-    )
+    return target, lambda code, values: values[0].to(target)
 
 
 def _truth(operand: Operand) -> Any:
@@ -273,14 +271,10 @@ def _of_two_parts(entry: Entry, target: types.Type, names: list[str]) -> Planned
         raise Refused(f"{entry.shown} of two parts takes real numbers; write a + b * 1j")
     part = types.float32 if entry.does == "complex64" else types.float64
 
-    return (
-        target,
-        lambda code, values: Complex(*(Float(code, value.to(part)) for value in values)).raw,
-    )
+    def generate(code: Code, values: list[Operand]) -> Any:
+        return Complex(*(Float(code, value.to(part)) for value in values)).raw
 
-
-def _bool(entry: Entry, args: tuple[types.Type, ...]) -> Planned:
-    return types.boolean, lambda code, values: _truth(values[0])
+    return target, generate
 
 
 def _whole(entry: Entry, args: tuple[types.Type, ...]) -> Planned:
@@ -511,6 +505,7 @@ def _product(word: Any, factor: int) -> tuple[Any, Any]:
 
 
 _STYLES: dict[str, Callable[..., Planned]] = {
-    "construct": _construct, "bool": _bool, "whole": _whole, "round": _round,
+    "bool": lambda entry, args: (types.boolean, lambda code, values: _truth(values[0])),
+    "construct": _construct, "whole": _whole, "round": _round,
     "np.round": _numpy_round, "part": _part, "where": _where, "philox": _philox,
 }  # fmt: skip

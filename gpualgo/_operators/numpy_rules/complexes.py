@@ -185,17 +185,13 @@ def _power(a: Any, b: Any) -> Any:
     """Return a ** b; whole exponents use multiplications, as in NumPy."""
     one, size = a.like(1), abs(b.real)
     is_whole = (b.imag == 0) & (b.real == b.real.intrinsic("trunc")) & (size < float(_MAX_WHOLE))
-    builder = a.code.builder
-    count = builder.fptosi(choose(is_whole, size, 0.0).raw, llvm.IntType(32))
-    product = _whole_power(a, Integer(a.code, count))
+    count = a.code.builder.fptosi(choose(is_whole, size, 0.0).raw, llvm.IntType(32))
+    count, square = Integer(a.code, count), a * a
+    product = values.power(a, count)
+    product = choose(count == 1, a, count == 2, square, count == 3, a * square, product)
     by_zero = choose(b.real > 0, a.like(0), Complex(b.real.like(math.nan), math.nan))
     whole = choose(b.real < 0, _divide(one, product), product)
     return choose(b == 0, one, a == 0, by_zero, is_whole, whole, by_logarithm(a, b))
-
-
-def _whole_power(a: Any, count: Any) -> Any:
-    square = a * a
-    return choose(count == 1, a, count == 2, square, count == 3, a * square, values.power(a, count))
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {

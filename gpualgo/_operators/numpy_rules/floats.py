@@ -14,14 +14,6 @@ from gpualgo._operators.numpy_rules.values import Float, Integer, choose, is_off
 # --- Functions by NumPy's names.
 
 
-def _copysign(a: Any, b: Any) -> Any:
-    return a.of_bits(a.bits ^ a.bits.sign_bit).signed(b)
-
-
-def _sign(a: Any) -> Any:
-    return choose(a > 0, 1.0, a < 0, -1.0, a == 0, 0.0, a)
-
-
 def _fmod(a: Any, b: Any) -> Any:
     return a.libm("fmod", b) if a.code.is_cuda else a.emit("frem", b)
 
@@ -60,10 +52,6 @@ def rint(value: Any) -> Any:
     return choose(is_fraction, whole, value)
 
 
-def _nextafter(a: Any, b: Any) -> Any:
-    return a.of_bits(_next_bits(a, b, a.bits, b.bits))
-
-
 def next_narrow(name: str, a: Any, b: Any) -> Any:
     """Return nextafter of 16-bit floats, which are held as float32."""
     builder = a.code.builder
@@ -77,10 +65,6 @@ def _next_bits(a: Any, b: Any, a_bits: Any, b_bits: Any) -> Any:
         a.is_nan(), a_bits, b.is_nan(), b_bits, a == b, b_bits,
         a == 0, b_bits.sign_bit | 1, a_bits + step,
     )  # fmt: skip
-
-
-def _heaviside(a: Any, b: Any) -> Any:
-    return choose(a.is_nan(), a, a == 0, b, a < 0, 0.0, 1.0)
 
 
 def _log_of_sum(exp: str, at_equal: float, scale: float) -> Callable[..., Any]:
@@ -126,11 +110,14 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     **values.FUNCTIONS,
     **{name: _library(math_name) for name, math_name in _LIBRARY.items()},
     "floor": lambda a: a.intrinsic("floor"), "ceil": lambda a: a.intrinsic("ceil"),
-    "trunc": lambda a: a.intrinsic("trunc"), "fabs": abs, "rint": rint, "sign": _sign,
+    "trunc": lambda a: a.intrinsic("trunc"), "fabs": abs, "rint": rint,
+    "sign": lambda a: choose(a > 0, 1.0, a < 0, -1.0, a == 0, 0.0, a),
     "divide": lambda a, b: a / b, "reciprocal": lambda a: 1.0 / a,
     "floor_divide": _floor_divide, "remainder": _remainder, "fmod": _fmod,
-    "copysign": _copysign, "signbit": Float.is_negative, "nextafter": _nextafter,
-    "heaviside": _heaviside,
+    "copysign": lambda a, b: a.of_bits(a.bits ^ a.bits.sign_bit).signed(b),
+    "nextafter": lambda a, b: a.of_bits(_next_bits(a, b, a.bits, b.bits)),
+    "heaviside": lambda a, b: choose(a.is_nan(), a, a == 0, b, a < 0, 0.0, 1.0),
+    "signbit": Float.is_negative,
     "logaddexp": _log_of_sum("exp", float(np.log(2)), 1.0),
     "logaddexp2": _log_of_sum("exp2", 1.0, float(1 / np.log(2))),
     "deg2rad": _times_ratio(np.pi, 180.0), "rad2deg": _times_ratio(180.0, np.pi),

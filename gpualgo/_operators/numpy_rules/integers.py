@@ -53,10 +53,6 @@ def _fmod(a: Any, b: Any) -> Any:
     return choose(is_zero, 0, remainder)
 
 
-def _left_shift(a: Any, b: Any) -> Any:
-    return _shifted(a, b, "shl", 0)
-
-
 def _right_shift(a: Any, b: Any) -> Any:
     if not a.signed:
         return _shifted(a, b, "lshr", 0)
@@ -107,7 +103,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "bitwise_and": lambda a, b: a & b, "bitwise_or": lambda a, b: a | b,
     "bitwise_xor": lambda a, b: a ^ b, "invert": lambda a: ~a,
     "floor_divide": _floor_divide, "remainder": _remainder, "fmod": _fmod, "power": _power,
-    "left_shift": _left_shift, "right_shift": _right_shift, "sign": _sign,
+    "left_shift": lambda a, b: _shifted(a, b, "shl", 0), "right_shift": _right_shift, "sign": _sign,
     "bitwise_count": _bitwise_count, "gcd": _gcd, "lcm": _lcm,
     "isnan": _constant(0), "isinf": _constant(0), "isfinite": _constant(1),
 }  # fmt: skip

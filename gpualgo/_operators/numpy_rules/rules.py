@@ -311,10 +311,6 @@ def _python(ty: Any) -> Any:
     return Weak("int") if isinstance(ty, types.Integer) else ty
 
 
-def _numbered(ty: Any) -> Any:
-    return types.Tuple([_python(ty[0]), *ty.types[1:]])
-
-
 def _uniform(ty: Any) -> Any:
     """Convert a tuple to one whose items have a common type, so that it can be iterated."""
     if not isinstance(ty, types.BaseTuple) or isinstance(ty, types.UniTuple) or not len(ty):
@@ -354,8 +350,9 @@ def _strong(ty: Any) -> Any:
 
 
 _CONVERSIONS: dict[str, Callable[[Any], Any]] = {
-    "plain": _plain, "index": _index, "python": _python, "numbered": _numbered, "uniform": _uniform,
-    "any_value": _any_value, "strong": _strong,
+    "plain": _plain, "index": _index, "python": _python, "uniform": _uniform, "strong": _strong,
+    "any_value": _any_value,
+    "numbered": lambda ty: types.Tuple([_python(ty[0]), *ty.types[1:]]),
 }  # fmt: skip
 
 
@@ -365,20 +362,16 @@ _CONVERSIONS: dict[str, Callable[[Any], Any]] = {
 def result_of(fn: Any, returned: types.Type, wanted: np.dtype[Any] | None) -> np.dtype[Any]:
     """Return the dtype of op's result; raise TypeError if it is invalid or does not fit."""
     try:
-        return _result_of(returned, wanted)
+        if isinstance(returned, types.BaseTuple):
+            return _record_of(returned, wanted)
+        if wanted is not None and wanted.names is not None:
+            raise TypeError(
+                f"op returns {described(returned)}, but must return a tuple like "
+                f"{records.shown(wanted)}"
+            )
+        return _number_of(returned, wanted, "")
     except TypeError as error:
         raise type(error)(f"{error}: {source_of(fn)}") from None
-
-
-def _result_of(returned: types.Type, wanted: np.dtype[Any] | None) -> np.dtype[Any]:
-    if isinstance(returned, types.BaseTuple):
-        return _record_of(returned, wanted)
-    if wanted is not None and wanted.names is not None:
-        raise TypeError(
-            f"op returns {described(returned)}, but must return a tuple like "
-            f"{records.shown(wanted)}"
-        )
-    return _number_of(returned, wanted, "")
 
 
 def _record_of(returned: types.BaseTuple, wanted: np.dtype[Any] | None) -> np.dtype[Any]:
@@ -447,11 +440,7 @@ def _number_of(returned: types.Type, wanted: np.dtype[Any] | None, item: str) ->
         raise TypeError(
             f"op returns {described(returned)}{item}, which is not a number; return a scalar"
         )
-    inferred = (
-        np.dtype(scalar_name(native(returned)))
-        if isinstance(returned, Weak)
-        else dtypes.from_name(name)
-    )
+    inferred = dtypes.from_name(str(scalar_name(native(returned))) if name in WEAK else name)
     if wanted is None:
         if isinstance(returned, Weak) and returned.kind == "int":
             _check_values(returned, inferred)
