@@ -267,7 +267,14 @@ def _with_interface(
             if out_index is not None:
                 out = operands[out_index] if out_index < len(operands) else kwargs.get("out")
                 if is_swapped(out):
-                    return _call_with_native_out(fn, operands, kwargs, out_index)
+                    given: Any = operands if out_index < len(operands) else kwargs
+                    place: Any = out_index if given is operands else "out"
+
+                    def call_with(native: Any) -> Any:
+                        given[place] = native
+                        return fn(*operands, **kwargs)
+
+                    return with_native_outs((out,), call_with)
             return fn(*operands, **kwargs)
         except Exception as error:
             renamed = rename_in_message(fn, args, kwargs, error)
@@ -278,7 +285,7 @@ def _with_interface(
             finally:
                 del renamed  # its traceback holds this frame and the arguments
 
-    call.__doc__ = _docstring(fn, name, native_fn, passes, differs)
+    call.__doc__ = docstring(fn.__doc__ or "", name, passes, differs)
     call.__module__ = "gpualgo.numpy"
     call.__annotations__ = fn.__annotations__  # which wraps copies before Python 3.14
     TABLE[name] = Entry(name, call, native_fn, passes, differs)
@@ -334,25 +341,16 @@ def is_swapped(out: Any) -> bool:
     return type(out) is np.ndarray and not out.dtype.isnative
 
 
-def native_copy_of(out: Any) -> Any:
-    """Return ``out=`` copied to native byte order if it has the other one, else unchanged."""
-    return out.astype(out.dtype.newbyteorder("=")) if is_swapped(out) else out
-
-
-def _call_with_native_out(
-    fn: Callable[..., Any], args: list[Any], kwargs: dict[str, Any], index: int
-) -> Any:
-    """Call a function with an output in native byte order, then copy it to the given one."""
-    if index < len(args):
-        out = args[index]
-        native = args[index] = native_copy_of(out)
-    else:
-        out = kwargs["out"]
-        native = native_copy_of(out)
-        kwargs = {**kwargs, "out": native}
-    fn(*args, **kwargs)
-    out[...] = native
-    return out
+def with_native_outs(outs: tuple[Any, ...], call: Callable[..., Any]) -> Any:
+    """Return ``call(*outs)``; outputs of the other byte order are replaced, then written."""
+    natives = [x.astype(x.dtype.newbyteorder("=")) if is_swapped(x) else x for x in outs]
+    result = call(*natives)
+    for out, native in zip(outs, natives, strict=True):
+        if out is not native:
+            out[...] = native
+    if len(outs) == 1:
+        return result if outs[0] is natives[0] else outs[0]
+    return tuple(x if out is None else out for x, out in zip(result, outs, strict=True))
 
 
 _NUMBERS = frozenset((bool, int, float, complex))
@@ -413,14 +411,13 @@ _SHARED = """
 _EXAMPLES = "Examples\n--------\n>>> import gpualgo.numpy as gnp\n>>> "
 
 
-def _docstring(fn: Callable[..., Any], name: str, native: Any, passes: str, differs: str) -> str:
-    """Return a docstring: the function's first line and examples, and the shared text."""
-    summary, _, examples = inspect.cleandoc(fn.__doc__ or "").partition("\n")
+def docstring(own: str, name: str, passes: str, differs: str, more: str = "") -> str:
+    """Return a docstring: a function's first line and examples, and the shared text."""
+    summary, _, examples = inspect.cleandoc(own).partition("\n")
     examples = examples.replace(">>> ", _EXAMPLES, 1)
-    numpy_name = name if native is not None else getattr(fn, "like", name)
     differences = f" Differs from NumPy: {differs}." if differs else ""
-    shared = inspect.cleandoc(_SHARED.format(name=numpy_name, passes=passes, differs=differences))
-    parts = (summary, shared, examples.strip())
+    shared = inspect.cleandoc(_SHARED.format(name=name, passes=passes, differs=differences))
+    parts = (summary, more, shared, examples.strip())
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -489,7 +486,8 @@ def new(x: Any, shape: tuple[int, ...], kind: Dtype, where: str = "an array") ->
 
 
 def copy_to_device_of(x: Any, values: np.ndarray[Any, Any], where: str) -> Any:
-    """Return a host array in the library and on the device of an array x that is not lazy."""
+    """Return a host array in the library and on the device of an array x."""
+    x = new(x, (0,), BOOL) if is_lazy(x) else x
     if isinstance(x, (np.ndarray, np.generic)):
         return values
     if recording.is_capturing():
@@ -548,14 +546,6 @@ def evaluate_into(x: Any, out: Any, where: str) -> Any:
     if tuple(out.shape) != x.shape:
         raise ValueError(f"{where}: out has shape {tuple(out.shape)}, the result has {x.shape}")
     write(cast(x, dtype_of(out, where), where), out)
-    return out
-
-
-def copy_back(out: Any, result: Any) -> Any:
-    """Copy a result to ``out=`` if it was computed in other memory, and return ``out=``."""
-    if out is None or out is result:
-        return result
-    out[...] = result
     return out
 
 

@@ -21,7 +21,6 @@ from gpualgo._algorithms.top_k import kth_value
 from gpualgo._algorithms.transform import transform
 from gpualgo._base import dtypes
 from gpualgo._base.errors import shown
-from gpualgo._lazy import is_lazy
 from gpualgo._lazy.combining import applied
 from gpualgo._operators.tokens import same
 from gpualgo.lazy import asarray as lazy_of
@@ -38,8 +37,9 @@ class ResolvedBins(NamedTuple):
     ends: tuple[Any, Any] | None
 
 
-def bins_of(x: Any, kind: Any, bins: Any, range: Any, has_weights: bool, name: str) -> ResolvedBins:
-    """Return the bins of samples of a dtype, as NumPy defines them."""
+def bins_of(x: Any, bins: Any, range: Any, has_weights: bool, name: str) -> ResolvedBins:
+    """Return the bins of samples, as NumPy defines them."""
+    kind = sample_dtype(x, name)
     if isinstance(bins, str):
         rule = RULES.get(bins)
         if rule is None:
@@ -313,8 +313,7 @@ def histogram(
     if (weights is not None or type(bins) is str) and are_few((a, weights)):
         return np.histogram(a, bins, range, density, weights)
     _warn_of_bool(a)
-    kind = sample_dtype(a, name)
-    resolved = bins_of(a, kind, bins, range, weights is not None, name)
+    resolved = bins_of(a, bins, range, weights is not None, name)
     counts = _count(a, resolved, weights, name)
     edges = _call.copy_to_device_of(counts, resolved.edges, name)
     if density:
@@ -327,7 +326,7 @@ def _count(a: Any, resolved: ResolvedBins, weights: Any, name: str) -> Any:
     weights_dtype = None if weights is None else _call.dtype_of(weights, name)
     if resolved.edges.size < 2:
         empty = np.empty(0, COUNT if weights_dtype is None else weights_dtype)
-        return _call.copy_to_device_of(library_argument(a), empty, name)
+        return _call.copy_to_device_of(a, empty, name)
     bins = native(resolved.edges) if resolved.ends is None else resolved.edges.size - 1
     if weights_dtype is not None and weights_dtype.kind == "b":
         if resolved.ends is None and 0 not in shape_of(a):
@@ -344,13 +343,8 @@ def density_of(counts: Any, widths: tuple[np.ndarray[Any, Any], ...], name: str)
         return counts / size / counts.sum()
     total = reduce(counts)
     kind = np.result_type(_call.dtype_of(counts, name), FLOAT)
-    return transform(
-        _density, counts, _call.copy_to_device_of(counts, size, name), total, dtype=kind
-    )
-
-
-def _density(n: Any, size: Any, total: Any) -> Any:
-    return n / size / total
+    sizes = _call.copy_to_device_of(counts, size, name)
+    return transform(lambda n, size, total: n / size / total, counts, sizes, total, dtype=kind)
 
 
 @numpy_function(
@@ -367,14 +361,8 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
     name = "histogram_bin_edges"
     _warn_of_bool(a)
     weights = _weights_of(weights, shape_of(a), name)
-    kind = sample_dtype(a, name)
-    resolved = bins_of(a, kind, bins, range, weights is not None, name)
-    return _call.copy_to_device_of(library_argument(a), resolved.edges, name)
-
-
-def library_argument(a: Any) -> Any:
-    """Return an array whose library and device results of an argument have."""
-    return _call.new(a, (0,), FLOAT) if is_lazy(a) else a
+    resolved = bins_of(a, bins, range, weights is not None, name)
+    return _call.copy_to_device_of(a, resolved.edges, name)
 
 
 # --- Histograms of several dimensions, in one pass over the samples.
@@ -413,24 +401,17 @@ def _count_joint(sample: Any, bins: Any, range: Any, density: Any, weights: Any,
         if dtypes.kind(_call.dtype_of(weights, name)) == "c":
             raise TypeError(f"{name}: weights are complex; pass the parts separately")
     edges, numbers, ends = _joint_bins(columns, bins, range, name)
-    counts = _joint_counts(columns, edges, numbers, ends, weights, name)
+    samples = tuple([_comparable(x, edge, name) for x, edge in zip(columns, edges, strict=True)])
+    if any(one.size < 2 for one in edges):
+        empty = np.zeros([max(one.size - 1, 0) for one in edges])
+        counts = _call.copy_to_device_of(columns[0], empty, name)
+    elif weights is not None:
+        counts = count_samples(samples, numbers, ends, weights=weights, dtype=FLOAT)
+    else:
+        counts = transform(same, count_samples(samples, numbers, ends), dtype=FLOAT)
     if density:
         counts = density_of(counts, tuple(map(np.diff, edges)), name)
     return counts, [_call.copy_to_device_of(counts, one, name) for one in edges]
-
-
-def _joint_counts(
-    columns: list[Any], edges: list[Any], numbers: tuple[Any, ...], ends: tuple[Any, ...],
-    weights: Any, name: str,
-) -> Any:  # fmt: skip
-    shape = tuple(one.size - 1 for one in edges)
-    if any(n < 1 for n in shape):
-        empty = np.zeros([max(n, 0) for n in shape])
-        return _call.copy_to_device_of(library_argument(columns[0]), empty, name)
-    samples = tuple([_comparable(x, edge, name) for x, edge in zip(columns, edges, strict=True)])
-    if weights is not None:
-        return count_samples(samples, numbers, ends, weights=weights, dtype=FLOAT)
-    return transform(same, count_samples(samples, numbers, ends), dtype=FLOAT)
 
 
 def _comparable(x: Any, edges: Any, name: str) -> Any:
@@ -553,7 +534,7 @@ def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
         return np.bincount(original, weights, least)
     _check_bincount(x, weights, least, name, is_array=hasattr(original, "dtype"))
     if not shape_of(x)[0]:
-        return _call.copy_to_device_of(library_argument(x), np.zeros(least, COUNT), name)
+        return _call.copy_to_device_of(x, np.zeros(least, COUNT), name)
     low, high = (int(host_of(one, name)) for one in minmax(x))
     if low < 0:
         raise ValueError(f"{name}: x holds {low}; pass integers from 0 on")

@@ -14,7 +14,7 @@ from gpualgo._algorithms.transform import copy, transform
 from gpualgo._base import dtypes
 from gpualgo._base.errors import shown
 from gpualgo._lazy import is_lazy
-from gpualgo._lazy.combining import led_by
+from gpualgo._lazy.combining import applied, led_by
 from gpualgo._lazy.expression_cache import ExpressionCache
 from gpualgo._operators.tokens import same
 from gpualgo._pipeline import checks
@@ -255,8 +255,21 @@ def check_some(
 
 
 def has_nan(a: Any, name: str) -> bool:
-    """Return whether a's dtype can represent NaN."""
     return dtypes.kind(_call.dtype_of(a, name)) in "fc"
+
+
+def _replace_nan(x: Any, number: Any) -> Any:
+    return np.where(x == x, x, number)
+
+
+_NAN_REPLACED = ExpressionCache(lambda x, number: applied(_replace_nan, (x, number), ""))
+
+
+def nan_replaced(a: Any, number: Any, name: str) -> Any:
+    """Return an array in which NaN counts as a number, lazily; unchanged for None."""
+    if number is None or not has_nan(a, name):
+        return a
+    return _NAN_REPLACED((a,), name, _call.dtype_of(a, name).type(number))
 
 
 def real_of(a: Any, own: Dtype, kind: Dtype, stacklevel: int = 6) -> tuple[Any, Dtype]:

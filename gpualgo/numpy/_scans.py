@@ -26,23 +26,13 @@ from gpualgo.numpy._call import (
     is_host,
     numpy_function,
 )
-from gpualgo.numpy._folds import accumulated, has_nan, reduced
+from gpualgo.numpy._folds import accumulated, nan_replaced, reduced
 
 # --- Cumulative sums and products: one scan each.
 
 _PASSES = "One scan; 16-bit floats: one conversion after it"
 
 
-def _accumulate(ufunc: np.ufunc, a: Any, axis: Any, dtype: Any, out: Any, name: str) -> Any:
-    """Return ``numpy.cumsum`` or its like; a 0-d array counts as one element."""
-    return accumulated(ufunc, a if a.ndim else flattened(a), axis, dtype, out, name)
-
-
-def _for_nan(a: Any, number: Any) -> Any:
-    return a if a == a else number
-
-
-_NAN_REPLACED = ExpressionCache(lambda x, number: applied(_for_nan, (x, number), "", x.dtype))
 _SKIPPING = {"passes": "One scan that skips NaN while reading; on the CPU one transform before it"}
 
 
@@ -64,9 +54,8 @@ def _cumulative(
     out: Any = None,
 ) -> Any:  # fmt: skip
     """Return a cumulative sum or product, which counts NaN as `nan` unless this is None."""
-    if nan is not None and has_nan(a, name):
-        a = _NAN_REPLACED((a,), name, nan)
-    return _accumulate(ufunc, a, axis, dtype, out, name)
+    a = nan_replaced(a if a.ndim else flattened(a), nan, name)
+    return accumulated(ufunc, a, axis, dtype, out, name)
 
 
 @numpy_function(
@@ -87,9 +76,9 @@ def _with_initial(
         if x.ndim > 1:
             raise ValueError(f"{name}: an array of {x.ndim} axes needs axis=")
         axis = 0
-    if not include_initial:
-        return _accumulate(ufunc, x, axis, dtype, out, name)
     x = x if x.ndim else flattened(x)
+    if not include_initial:
+        return accumulated(ufunc, x, axis, dtype, out, name)
     index = _call.axis_of(axis, x.ndim, name)
     shape = (*x.shape[:index], x.shape[index] + 1, *x.shape[index + 1 :])
     out = _call.out_of(out, name)
@@ -122,11 +111,7 @@ def _fourth(a: Any, b: Any, c: Any, d: Any, e: Any) -> Any:
     return _third(b, c, d, e) - _third(a, b, c, d)
 
 
-def _first(a: Any, b: Any) -> Any:
-    return b - a
-
-
-_BY_ORDER: tuple[Callable[..., Any], ...] = (_first, _second, _third, _fourth)
+_BY_ORDER: dict[int, Callable[..., Any]] = {2: _second, 3: _third, 4: _fourth}
 
 
 def _slice(x: Any, axis: int, begin: int, end: int | None) -> Any:
@@ -138,14 +123,22 @@ def _differences(x: Any, order: int, axis: int, out: Any = None) -> Any:
     length = max(x.shape[axis] - order, 0)
     begins = [min(i, x.shape[axis]) for i in range(order + 1)]
     parts = [_slice(x, axis, begin, begin + length) for begin in begins]
-    is_bool = _call.dtype_of(x, "diff") == BOOL
-    op = np.not_equal if is_bool else _BY_ORDER[order - 1]
+    if order == 1:
+        return _difference(parts[0], parts[1], out)
     if is_lazy(x) and out is None:
-        return applied(op, parts, "diff")
-    if order == 1 and type(x) is np.ndarray and _call.is_few(x.size, _call.ALL):
-        ufunc = np.not_equal if is_bool else np.subtract
-        return _loops.run(ufunc, parts[::-1], 2 * parts[0].size, (out,))
-    return transform(op, *parts, out=out)
+        return applied(_BY_ORDER[order], parts, "diff")
+    return transform(_BY_ORDER[order], *parts, out=out)
+
+
+def _difference(left: Any, right: Any, out: Any) -> Any:
+    """Return right - left in one pass; host arrays: NumPy's loop."""
+    op = np.not_equal if _call.dtype_of(right, "diff") == BOOL else np.subtract
+    if is_lazy(right) and out is None:
+        return applied(op, (right, left), "diff")
+    is_on_host = type(left) is type(right) is np.ndarray and (out is None or is_host(out))
+    if is_on_host and _call.is_few(right.size, _call.ALL):
+        return _loops.run(op, (right, left), 2 * right.size, (out,))
+    return transform(op, right, left, out=out)
 
 
 def _diff(x: Any, n: int, axis: int) -> Any:
@@ -214,7 +207,7 @@ def _concatenated_differences(parts: Sequence[Any], like: Any, kind: Any, axis: 
     for part in parts:
         x = _call.cast(part, kind, "diff")
         if previous is not None:
-            _write_between(previous, _slice(x, axis, 0, 1), _slice(result, axis, start, start + 1))
+            _difference(previous, _slice(x, axis, 0, 1), _slice(result, axis, start, start + 1))
             start += 1
         count = x.shape[axis] - 1
         if count > 0:
@@ -222,17 +215,6 @@ def _concatenated_differences(parts: Sequence[Any], like: Any, kind: Any, axis: 
         start += count
         previous = _slice(x, axis, count, count + 1)
     return result
-
-
-def _write_between(left: Any, right: Any, out: Any) -> None:
-    """Write the difference of neighbours from two arrays."""
-    op = np.not_equal if _call.dtype_of(out, "diff") == BOOL else np.subtract
-    is_on_host = type(left) is type(right) is type(out) is np.ndarray
-    if is_on_host and _call.is_few(out.size, _call.FEW):
-        with np.errstate(all="ignore"):
-            op(right, left, out=out)
-        return
-    transform(op, right, left, out=out)
 
 
 @numpy_function("One transform")
@@ -294,14 +276,6 @@ def _area(left: Any, right: Any, width: Any) -> Any:
     return width * (right + left) / 2.0
 
 
-def _area_between(left: Any, right: Any, start: Any, end: Any) -> Any:
-    return (end - start) * (right + left) / 2.0
-
-
-def _area_between_bool(left: Any, right: Any, start: Any, end: Any) -> Any:
-    return (end != start) * (right + left) / 2.0
-
-
 @numpy_function("One reduction that computes the areas while reading", arrays=2)
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: Any = -1) -> Any:
     """Return the integral along an axis by the trapezoidal rule.
@@ -339,8 +313,8 @@ def _areas(y: Any, axis: int, dx: Any, _kind: Any = None) -> Any:
 def _areas_between(y: Any, x: Any, axis: int, x_axis: int) -> Any:
     if x.ndim == 1:
         x, x_axis = x.reshape((-1, *(1,) * (y.ndim - 1 - axis))), 0
-    op = _area_between_bool if x.dtype == BOOL else _area_between
-    return applied(op, (*_sides(y, axis), *_sides(x, x_axis)), "trapezoid")
+    start, end = _sides(x, x_axis)
+    return _areas(y, axis, end != start if x.dtype == BOOL else end - start)
 
 
 _AREAS, _AREAS_BETWEEN = ExpressionCache(_areas), ExpressionCache(_areas_between)

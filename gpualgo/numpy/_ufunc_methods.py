@@ -107,8 +107,6 @@ def _positions(a: Any, items: tuple[Any, ...], name: str) -> Any:
 def reduceat(
     ufunc: np.ufunc, x: Any, indices: Any, axis: int, dtype: Any, out: Any, name: str
 ) -> Any:
-    if (native := _call.native_copy_of(out)) is not out:
-        return _call.copy_back(out, reduceat(ufunc, x, indices, axis, dtype, native, name))
     starts = np.asarray(host_of(array_of(indices, f"{name}: indices"), name))
     if starts.ndim != 1 or (starts.dtype.kind not in "iub" and starts.size):
         raise TypeError(f"{name}: indices must be a one-dimensional array of integers")

@@ -29,30 +29,11 @@ PASSES = (
     "One transform; host arrays: NumPy's loop on all cores; lazy arrays: none, the result is lazy"
 )
 
-_DOC = """{first}
-
+_CALL = """
 ``{name}({arguments}, /, out=None, *, where=True, casting='same_kind', dtype=None, subok=True)``
 
-Arguments and results are those of `numpy.{name}`. Arrays are those that `gpualgo.reduce` accepts:
-NumPy's, CuPy's, PyTorch's, lazy ones and others; on the host also everything that `numpy.asarray`
-converts to an array of numbers. Results are in the library of the arrays. For device arrays the
-call does not synchronise. For lazy arrays the result is lazy, unless ``out=`` is given. Without
-``out=``, elements for which ``where=`` is false are zero.
-
-Raises
-------
-TypeError, ValueError
-    As `numpy.{name}`; TypeError also for unsupported dtypes, and for ``signature=`` and ``order=``.
-
-Notes
------
-{passes}.{differs} See https://github.com/gpualgo/gpualgo/blob/main/docs/numpy.md.
-
-Examples
---------
->>> import gpualgo.numpy as gnp
->>> gnp.{name}({example})
-{result}
+For lazy arrays the result is lazy, unless ``out=`` is given. Without ``out=``, elements for which
+``where=`` is false are zero. ``signature=`` and ``order=`` raise a TypeError.
 """
 
 _ULP = (
@@ -114,16 +95,9 @@ def documented(native: np.ufunc) -> str:
     arguments = _sample_of(native)[: native.nin]
     with np.errstate(all="ignore"):
         result = repr(native(*(eval(text, {}) for text in arguments)))
-    differences = differs(native)
-    return _DOC.format(
-        first=summary,
-        name=name,
-        arguments="x" if native.nin == 1 else "x1, x2",
-        passes=PASSES,
-        differs=f" Differs from NumPy: {differences}." if differences else "",
-        example=", ".join(arguments),
-        result=result,
-    )
+    own = f"{summary}\n\n>>> gnp.{name}({', '.join(arguments)})\n{result}"
+    call = _CALL.strip().format(name=name, arguments="x" if native.nin == 1 else "x1, x2")
+    return _call.docstring(own, name, PASSES, differs(native), call)
 
 
 # --- Calls of ufuncs: conversion of arguments, and calls with ``out=``, ``where=`` or ``dtype=``.
@@ -294,11 +268,11 @@ def computed(
         As NumPy for these dtypes, shapes and casting rules.
     """
     if any(map(_call.is_swapped, outs)):
-        native = tuple(map(_call.native_copy_of, outs))
-        values = computed(ufunc, op, given, is_lazy, native, where, dtype, casting, name)
-        written = values if isinstance(values, tuple) else (values,)
-        back = tuple(map(_call.copy_back, outs, written))
-        return back[0] if len(back) == 1 else back
+
+        def call_with(*outs: Any) -> Any:
+            return computed(ufunc, op, given, is_lazy, outs, where, dtype, casting, name)
+
+        return _call.with_native_outs(outs, call_with)
     inputs, kinds = tuple(given), None
     out_dtypes = [None if out is None else _call.dtype_of(out, name) for out in outs]
     inputs, kinds = operators.of_loop(ufunc, name, inputs, dtype, casting, tuple(out_dtypes))
@@ -462,17 +436,15 @@ class UFunc:
         NotTaken
             The ufunc is not known to be associative, which a parallel reduction needs.
         """
-        name = self._check_associative("reduce")
-        x = array_of(array, f"{name}: array")
+        name, x = self._begin("reduce", array)
         if _is_few(x):
-            options: dict[str, Any] = {"axis": axis, "dtype": dtype, "out": out, "where": where}
-            if initial is not UNSET:
-                options["initial"] = initial
-            return self._native.reduce(x, keepdims=keepdims, **options)
+            options: Any = {"keepdims": keepdims, "initial": initial, "where": where}
+            return self._native.reduce(x, axis, dtype, out, **options)
         self._check_loop(x, dtype, name)
-        native = _call.native_copy_of(out)
-        result = reduced(self._native, x, axis, dtype, native, keepdims, initial, where, name)
-        return _call.copy_back(out, result) if native is not out else result
+        more = keepdims, initial, where, name
+        return _call.with_native_outs(
+            (out,), lambda out: reduced(self._native, x, axis, dtype, out, *more)
+        )
 
     def accumulate(self, array: Any, axis: Any = 0, dtype: Any = None, out: Any = None) -> Any:
         """Return elements combined with all before along an axis; see `numpy.ufunc.accumulate`.
@@ -482,15 +454,14 @@ class UFunc:
         NotTaken
             The ufunc is not known to be associative, which a parallel scan needs.
         """
-        name = self._check_associative("accumulate")
-        x = array_of(array, f"{name}: array")
+        name, x = self._begin("accumulate", array)
         if _is_few(x):
             return self._native.accumulate(x, axis, dtype, out)
         self._check_loop(x, dtype, name)
         axis = _single_axis(axis, x.ndim, name)
-        native = _call.native_copy_of(out)
-        result = accumulated(self._native, x, axis, dtype, native, name)
-        return _call.copy_back(out, result) if native is not out else result
+        return _call.with_native_outs(
+            (out,), lambda out: accumulated(self._native, x, axis, dtype, out, name)
+        )
 
     def _check_loop(self, x: Any, dtype: Any, name: str) -> None:
         """Raise NumPy's TypeError for dtypes that it does not combine."""
@@ -500,7 +471,8 @@ class UFunc:
             options = {"signature": (dtypes.as_dtype(dtype, name), None, None), "casting": "unsafe"}
         self._native.resolve_dtypes((None, own, None), reduction=True, **options)
 
-    def _check_associative(self, method: str) -> str:
+    def _begin(self, method: str, array: Any) -> tuple[str, Any]:
+        """Return the name of a method of associative ufuncs, and its array."""
         name = f"{self.__name__}.{method}"
         if self.nin != 2:
             raise ValueError(f"{name}: {method} needs a function of two arguments")
@@ -511,7 +483,7 @@ class UFunc:
                 f"{name}: {self.__name__} is not known to be associative, which a parallel "
                 f"{method} needs; use numpy.{name}"
             )
-        return name
+        return name, array_of(array, f"{name}: array")
 
     def outer(self, A: Any, B: Any, /, **kwargs: Any) -> Any:
         """Return the ufunc of all pairs of elements of two arrays; see `numpy.ufunc.outer`."""
@@ -540,13 +512,15 @@ class UFunc:
         self, array: Any, indices: Any, axis: Any = 0, dtype: Any = None, out: Any = None
     ) -> Any:
         """Return the elements of segments combined; see `numpy.ufunc.reduceat`."""
-        name = self._check_associative("reduceat")
-        x = array_of(array, f"{name}: array")
+        name, x = self._begin("reduceat", array)
         if _is_few(x):
             return self._native.reduceat(x, indices, axis, dtype, out)
         self._check_loop(x, dtype, name)
         axis = _call.axis_of(axis, x.ndim, name)
-        return _ufunc_methods.reduceat(self._native, x, indices, axis, dtype, out, name)
+        reduceat = _ufunc_methods.reduceat
+        return _call.with_native_outs(
+            (out,), lambda out: reduceat(self._native, x, indices, axis, dtype, out, name)
+        )
 
 
 def _single_axis(axis: Any, ndim: int, name: str) -> Any:
