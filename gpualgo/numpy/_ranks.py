@@ -63,7 +63,6 @@ def rows_of(a: Any, axis: Any, where: str) -> Rows:
 
 
 def has_nan(dtype: np.dtype[Any]) -> bool:
-    """Return whether a dtype can represent NaN."""
     return dtypes.kind(dtype) in "fc"
 
 
@@ -249,42 +248,35 @@ def quantiles(
     q is on the device of the rows, or 0.5 on the host. Without lengths all elements count, and a
     NaN in a row makes its result NaN.
     """
-    own, q_dtype = rows.dtype, _call.dtype_of(q, where)
-    sample = np.empty(0, q_dtype)
-    kind = methods.result_dtype(sample, method, is_weak, own)
-    ordered = sorted_rows(rows)
-    half = float(q) if method == methods.MEDIAN else None
-    options = _Options(method, is_weak, methods.is_picking(sample, method), kind, half)
-    inputs = [x for x in (ordered, q if half is None else None, lengths) if x is not None]
-    value = _QUANTILES(tuple(inputs), where, *extents_of(rows), (*q_shape, *rows.shape), options)
+    q_dtype = _call.dtype_of(q, where)
+    kind = methods.result_dtype(q_dtype, method, is_weak, rows.dtype)
+    is_picking, is_median = methods.is_picking(q_dtype, method), method == methods.MEDIAN
+    inputs = (sorted_rows(rows), None if is_median else q, lengths)
+    value = _QUANTILES(
+        tuple([x for x in inputs if x is not None]), where, *extents_of(rows),
+        (*q_shape, *rows.shape), method, is_weak, is_picking, kind,
+    )  # fmt: skip
     return transform(same, value, dtype=kind)
-
-
-class _Options(NamedTuple):
-    method: str
-    is_weak: bool
-    is_picking: bool
-    kind: Any
-    q: float | None
 
 
 def _quantiles(*args: Any) -> Any:
     """Return quantiles of sorted rows, lazily."""
-    rows, *arrays, outer, length, inner, shape, options = args
-    q, *lengths = arrays if options.q is None else (lazy.full((1,), options.q), *arrays)
-    ordered, dtype, method = SortedRows(rows, outer, length, inner), rows.dtype, options.method
+    rows, *arrays, outer, length, inner, shape, method, is_weak, is_picking, kind = args
+    is_median = method == methods.MEDIAN
+    q, *lengths = (lazy.full((1,), 0.5), *arrays) if is_median else arrays
+    ordered, dtype = SortedRows(rows, outer, length, inner), rows.dtype
     q_dtype, q = q.dtype, q.reshape(-1, 1, 1)
     if q_dtype.kind in "biu":
-        method, q = ("lower" if options.is_picking else method), q.astype(np.float64)
+        method, q = ("lower" if is_picking else method), q.astype(np.float64)
     q = methods.counting(q, length)
     count = ordered.across(lengths[0]) if lengths else lazy.transform(second, q, np.int64(length))
     n, most = count.astype(q.dtype), (count - 1).astype(q.dtype)
     ranks = lazy.transform(_ranks_by(method), count, n, most, q)
     low, high, fraction = (ranks[name] for name in ranks.dtype.names or ())
     value = ordered.at(low)
-    if not options.is_picking:
-        weights = options.kind if options.is_weak else q.dtype if q_dtype.kind in "biu" else q_dtype
-        op, wide = lerp_of(dtype, options.kind, method)
+    if not is_picking:
+        weights = kind if is_weak else q.dtype if q_dtype.kind in "biu" else q_dtype
+        op, wide = lerp_of(dtype, kind, method)
         pair = (x if x.dtype == wide else x.astype(wide) for x in (value, ordered.at(high)))
         numbers = (x.astype(weights) for x in (fraction, 1 - fraction))
         value = lazy.transform(op, *pair, *numbers)
@@ -318,19 +310,13 @@ def gathered(rows: Rows, ordered: Any) -> Any:
 
 def nan_quantiles(rows: Rows, q: Any, method: str, is_weak: bool, lengths: Any, where: str) -> Any:
     """Return quantiles of rows, of which the first `lengths` elements in sorted order count."""
-    if is_host(q) and is_small(rows, q.size):
-        return _few_quantiles(rows, q, method, is_weak, lengths)
     shape = tuple(q.shape)
-    if not is_host(rows.x) and is_host(q) and method != methods.MEDIAN:
-        q = _call.copy_to_device_of(rows.x, q, where)
-    return quantiles(rows, q, shape, method, is_weak, lengths, where)
-
-
-def _few_quantiles(rows: Rows, q: Any, method: str, is_weak: bool, lengths: Any) -> Any:
-    """Return quantiles of rows, of which the first `lengths` elements in sorted order count."""
-    ranks = methods.ranks_of(
-        lengths, q.reshape((*q.shape, *(1,) * len(rows.shape))), method, is_weak, rows.dtype
-    )
+    if not (is_host(q) and is_small(rows, q.size)):
+        if not is_host(rows.x) and is_host(q) and method != methods.MEDIAN:
+            q = _call.copy_to_device_of(rows.x, q, where)
+        return quantiles(rows, q, shape, method, is_weak, lengths, where)
+    q = q.reshape((*shape, *(1,) * len(rows.shape)))
+    ranks = methods.ranks_of(lengths, q, method, is_weak, rows.dtype)
     element = gathered(rows, sorted_rows(rows))
     low, high = element(ranks.low), element(ranks.high)
     if ranks.fraction is None:
@@ -359,9 +345,15 @@ def weighted_quantiles(
         raise ValueError(f"{where}: only method 'inverted_cdf' takes weights, got {shown(method)}")
     if not is_host(q):
         raise NotTaken(f"{where}: q is on a GPU; with weights it must be in host memory")
-    full_weights = _broadcast_weights(weights, a, axis, where)
-    x, w, along = rows.x, rows_of(full_weights, axis, where).x, rows.axis
-    if along is None and len(rows.x.shape) != 1:
+    w = array_of(weights, f"{where}: weights")
+    if _call.dtype_of(w, where).kind == "c":
+        raise TypeError(f"{where}: weights must be real numbers")
+    if is_host(w) and (w < 0).any():
+        raise ValueError(f"{where}: weights must not be negative")
+    full_weights = _folds.weights_of(w, a, checks.plain_axes(axis, where), where)
+    w = rows_of(lazy.asarray(full_weights).astype(np.float64), axis, where).x
+    x, along = rows.x, rows.axis
+    if along is None and len(x.shape) != 1:
         x, w = (copy(lazy.asarray(one).reshape(-1)) for one in (x, w))
     if not rows.length:
         raise IndexError(f"{where}: rows of a have no elements")
@@ -421,13 +413,3 @@ def _check_totals(totals: Any, ordered: Any, axis: int, skips_nan: bool, where: 
         is_wrong &= ~is_all_nan
     if is_wrong.any():
         raise ValueError(f"{where}: weights include NaN or inf, or are all zero")
-
-
-def _broadcast_weights(weights: Any, a: Any, axis: Any, where: str) -> Any:
-    w = array_of(weights, f"{where}: weights")
-    if _call.dtype_of(w, where).kind == "c":
-        raise TypeError(f"{where}: weights must be real numbers")
-    if is_host(w) and (w < 0).any():
-        raise ValueError(f"{where}: weights must not be negative")
-    axis = checks.plain_axes(axis, where)
-    return lazy.asarray(_folds.weights_of(w, a, axis, where)).astype(np.float64)
