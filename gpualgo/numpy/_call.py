@@ -192,8 +192,8 @@ def numpy_function(
 
 def _with_interface(
     fn: Callable[P, R], passes: str, *, arrays: int = 1, weak: bool = False, few: int = FEW,
-    few_bools: int = 0, differs: str = "", native: Callable[..., Any] | None = None,
-    quick: Callable[[Any], Any] | None = None, orders: bool = False,
+    few_bools: int = 0, differs: str = "", quick: Callable[[Any], Any] | None = None,
+    orders: bool = False,
 ) -> Callable[P, R]:  # fmt: skip
     """Return a function with NumPy's interface: docstring, NumPy for few elements, table entry.
 
@@ -215,8 +215,6 @@ def _with_interface(
         The same threshold for a single array of bools without other arguments.
     differs
         Known differences from NumPy.
-    native
-        NumPy's function, if its name differs or this NumPy has none.
     quick
         Fast path for calls with a single argument, an array of NumPy's own class. It returns the
         result, or None to continue with the general path. It is skipped while calls are recorded.
@@ -224,7 +222,7 @@ def _with_interface(
         The function orders elements: dtypes that NumPy orders differently do not go to NumPy.
     """
     name = fn.__name__
-    native_fn = native if native is not None else getattr(np, name, None)
+    native = getattr(np, name, None)
     parameters = inspect.signature(fn).parameters.values()
     # Positional-only parameters cannot be given by keyword: their names are empty.
     parameter_names = [one.name for one in parameters]
@@ -258,10 +256,10 @@ def _with_interface(
                         continue
                 size += x.size
                 is_host = is_host and (not orders or has_order(x.dtype))
-            if arrays and is_host and native_fn is not None:
+            if arrays and is_host and native is not None:
                 is_bool = size < few_bools and len(operands) == 1 and operands[0].dtype == BOOL
                 if is_few(size, few_bools if is_bool and not kwargs else few):
-                    return native_fn(*operands, **kwargs)
+                    return native(*operands, **kwargs)
             if is_computed and (len(operands) > 1 or not _NO_ARRAYS.issuperset(kwargs)):
                 operands, kwargs = _place_lazy_arrays(operands, kwargs, name)
             if out_index is not None:
@@ -288,7 +286,7 @@ def _with_interface(
     call.__doc__ = docstring(fn.__doc__ or "", name, passes, differs)
     call.__module__ = "gpualgo.numpy"
     call.__annotations__ = fn.__annotations__  # which wraps copies before Python 3.14
-    TABLE[name] = Entry(name, call, native_fn, passes, differs)
+    TABLE[name] = Entry(name, call, native, passes, differs)
     return call
 
 
