@@ -93,13 +93,7 @@ def complex_less(a: Any, b: Any) -> Any:
 
 def complex_greater(a: Any, b: Any) -> Any:
     """Return whether a precedes b in descending order, with NaN last as well."""
-    if a.real > b.real:
-        return a.imag == a.imag or b.imag != b.imag
-    if a.real < b.real:
-        return a.imag == a.imag and b.imag != b.imag
-    if a.real == b.real or (a.real != a.real and b.real != b.real):
-        return a.imag > b.imag or (a.imag == a.imag and b.imag != b.imag)
-    return b.real != b.real
+    return complex_less(-a, -b)
 
 
 def _nan_group(a: Any) -> Any:
@@ -144,7 +138,7 @@ def order_of_rows(rows: Any) -> Any:
                 return False
         return False
 
-    return merge_sort(counted(count, rows), less=less)
+    return merge_sort(evaluated_like(lazy.arange(count), rows), less=less)
 
 
 def _precedes(a: Any, b: Any) -> Any:
@@ -171,19 +165,10 @@ def order_by(fields: Sequence[Any], axis: int = 0) -> Any:
 def complex_in_order(x: Any, needs_order: bool) -> tuple[Any, Any]:
     """Return complex numbers sorted and flattened, and their indices in x."""
     flat = lazy.asarray(aligned(x)).reshape(-1)
-    order = order_by(fields(flat)) if flat.size else transform(_zero, flat)
+    order = order_by(fields(flat)) if flat.size else transform(lambda a: np.int64(0), flat)
     return copy(lazy.take(flat, order) if flat.size else flat), order
 
 
-def zeros(count: int, like: Any) -> Any:
-    """Return zeros of int64 in the library of an array."""
-    return copy(*place_lazy((lazy.full((count,), np.int64(0)),), (like,), "zeros"))
-
-
-def counted(count: int, like: Any) -> Any:
-    """Return 0, 1, ..., count - 1 in the library of an array."""
-    return copy(*place_lazy((lazy.arange(count),), (like,), "counted"))
-
-
-def _zero(a: Any) -> Any:
-    return np.int64(0)
+def evaluated_like(x: Any, like: Any) -> Any:
+    """Return a lazy array that reads no array, evaluated in the library of another."""
+    return copy(*place_lazy((x,), (like,), "unique"))

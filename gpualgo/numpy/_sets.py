@@ -270,7 +270,7 @@ def _distinct_slices(x: Any, axis: int, wanted: Any) -> tuple[Any, ...]:
     moved: Any = np.moveaxis(lazy.asarray(x), axis, 0)  # type: ignore[type-var]
     count, size = moved.shape[0], math.prod(moved.shape[1:])
     rows = x if not axis and moved.ndim == 2 else copy(moved.reshape(count, size))
-    numbers = _orders.zeros(count, x)
+    numbers = _orders.evaluated_like(lazy.full((count,), np.int64(0)), x)
     order = None
     if count and size:
         order = _orders.order_of_rows(rows)
