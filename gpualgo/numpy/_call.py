@@ -38,14 +38,7 @@ ARRAY_TYPES: set[type] = set()
 
 
 def array_of(x: Any, where: str) -> Any:
-    """Return an argument as a NumPy array, a lazy one, or one of another library.
-
-    Raises
-    ------
-    NotTaken
-        It is a subclass of NumPy's array with further meaning, an array of an unknown
-        library, or of a dtype without kernels.
-    """
+    """Return an argument as a NumPy array, a lazy one, or one of another library."""
     cls = type(x)
     if cls in ARRAY_TYPES:
         return x

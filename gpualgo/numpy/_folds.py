@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import operator
 import warnings
 from typing import Any
@@ -49,13 +50,7 @@ _plain_scans: dict[tuple[np.ufunc, Any], tuple[Any, Any]] = {}
 
 
 def accumulated(ufunc: np.ufunc, x: Any, axis: Any, dtype: Any, out: Any, name: str) -> Any:
-    """Return ``ufunc.accumulate``: one scan, and a conversion if it computes in a wider dtype.
-
-    Raises
-    ------
-    TypeError, ValueError, numpy.exceptions.AxisError
-        As NumPy.
-    """
+    """Return ``ufunc.accumulate``: one scan, and a conversion if it computes in a wider dtype."""
     if dtype is out is None and (axis is None or type(axis) is int) and type(x) in ARRAY_TYPES:
         plan = _plain_scans.get((ufunc, x.dtype))
         if plan is not None and (axis is None or x.ndim):
@@ -72,10 +67,8 @@ def accumulated(ufunc: np.ufunc, x: Any, axis: Any, dtype: Any, out: Any, name: 
             _plain_scans[ufunc, x.dtype] = op, wide
         return inclusive_scan(x, None, op, axis=axis, dtype=wide)
     if wanted == wide:
-        try:
+        with contextlib.suppress(ValueError):  # out overlaps x, or has another shape
             return inclusive_scan(x, None, op, axis=axis, dtype=wide, out=out)
-        except ValueError:  # out overlaps x, or has another shape: `stored` raises
-            pass
     result = inclusive_scan(x, None, op, axis=axis, dtype=wide)
     if out is None:  # the result is a narrower float
         return transform(same, result, dtype=wanted)
@@ -183,29 +176,14 @@ def reduced(
     where: Any, name: str,
 ) -> Any:  # fmt: skip
     """Return ``ufunc.reduce`` in one pass."""
-    if dtype is out is None and where is initial is UNSET:
-        plan = _cached_plan(ufunc, a)
-        if plan is not None and (axis is None or (type(axis) is int and len(a.shape))):
+    is_computed = isinstance(a, LazyArray)
+    has_options = dtype is not None or out is not None or not (where is initial is UNSET)
+    if not has_options and (is_computed or type(a) in ARRAY_TYPES):
+        plan = _plain_reductions.get((ufunc, a.dtype))
+        fits = 0 not in a.shape and (axis is None or (type(axis) is int and len(a.shape)))
+        if plan is not None and fits and not (is_computed and plan[2] != a.dtype):
             keepdims = False if keepdims is UNSET else flag_of(keepdims, name)
             return reduce(a, plan[0], plan[1], axis=axis, keepdims=keepdims, dtype=plan[2])
-    return _reduced(ufunc, a, axis, dtype, out, keepdims, initial, where, name)
-
-
-def _cached_plan(ufunc: np.ufunc, a: Any) -> tuple[Any, Any, Dtype] | None:
-    """Return how an array of a GPU or a lazy array was reduced before without options."""
-    is_computed = isinstance(a, LazyArray)
-    if not is_computed and type(a) not in ARRAY_TYPES:
-        return None
-    plan = _plain_reductions.get((ufunc, a.dtype))
-    if plan is None or 0 in a.shape or (is_computed and plan[2] != a.dtype):
-        return None
-    return plan
-
-
-def _reduced(
-    ufunc: np.ufunc, a: Any, axis: Any, dtype: Any, out: Any, keepdims: Any, initial: Any,
-    where: Any, name: str,
-) -> Any:  # fmt: skip
     keepdims, out = flag_of(keepdims, name), _call.out_of(out, name)
     axis = axis_of(axis, a.ndim, name)
     if 0 in a.shape:
@@ -231,7 +209,7 @@ def _reduced(
     is_read = is_read and not isinstance(a, LazyArray)
     acc, op = wide(kind) if is_read else wide_of(ufunc, kind), operator_of(ufunc, kind)
     x = a if is_read else lazy_as(a, acc)
-    if dtype is out is None and initial is UNSET and x is a and acc == kind == wide(kind):
+    if not has_options and x is a and acc == kind == wide(kind):
         _plain_reductions[ufunc, a.dtype] = start, op, acc
     direct_out = out if is_read and is_direct(a, out, acc, name) else None
     result = reduce(x, start, op, axis=axis, keepdims=keepdims, dtype=acc, out=direct_out)
@@ -331,16 +309,11 @@ def wider(kind: Dtype, wanted: Dtype) -> Dtype:
 # --- Any and all of numbers.
 
 
-def _first_true(a: Any, b: Any) -> Any:
-    return a if a != 0 else b
-
-
-def _first_false(a: Any, b: Any) -> Any:
-    return b if a != 0 else a
-
-
 # In host memory, operators that return an element which decides, and where they begin.
-_DECIDING: Any = {np.logical_or: (_first_true, 0), np.logical_and: (_first_false, 1)}
+_DECIDING: Any = {
+    np.logical_or: (lambda a, b: a if a != 0 else b, 0),
+    np.logical_and: (lambda a, b: b if a != 0 else a, 1),
+}
 
 
 # --- Results.

@@ -19,13 +19,7 @@ _PASSES = "One reduction that multiplies while reading; host floats: BLAS on all
 
 
 def _product(a: Any, b: Any, out: Any, name: str) -> Any:
-    """Return the product of two arrays of at most one axis and of equal shape.
-
-    Raises
-    ------
-    NotTaken
-        They are matrices, whose product is not a reduction along memory.
-    """
+    """Return the product of two vectors, or of a number and another array."""
     x, y, is_conjugate = a, as_array(b), name == "vdot"
     if is_conjugate:
         x, y = flattened(x), flattened(y)

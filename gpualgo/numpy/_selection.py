@@ -105,10 +105,8 @@ def argwhere(a: Any) -> Any:
            [1, 1]])
     """
     ndim = len(a.shape)
-    if ndim == 1:
-        return flat_indices(a, "argwhere").reshape(-1, 1)
-    if not ndim:
-        return flat_indices(a, "argwhere").reshape(-1, 1)[:, :0]
+    if ndim < 2:
+        return flat_indices(a, "argwhere").reshape(-1, 1)[:, :ndim]
     flags = flags_of(a, "argwhere")
     result = _call.new(a, (int(count(flags, _call.is_true)), ndim), np.dtype(np.int64))
     columns = tuple(result[:, axis] for axis in range(ndim))

@@ -160,13 +160,7 @@ def _common_dtype(ufunc: np.ufunc, *kinds: Any) -> np.dtype[Any] | None:
 
 
 def mapped(op: Any, args: tuple[Any, ...], out: Any, name: str) -> Any:
-    """Apply a function element by element; the result is lazy if an array is.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As NumPy for ``out=`` that does not fit.
-    """
+    """Apply a function element by element; the result is lazy if an array is."""
     operands, _, location = arguments_of(args, name)
     if location == NUMBERS_ALONE:
         operands[0] = np.asarray(operands[0])
@@ -261,11 +255,6 @@ def computed(
     """Return a ufunc's result for arguments with any options: one transform for each output.
 
     If `is_lazy`, results without an output are lazy.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As NumPy for these dtypes, shapes and casting rules.
     """
     if any(map(_call.is_swapped, outs)):
 
@@ -422,8 +411,6 @@ class UFunc:
                 f"{name}: order must be one of 'C', 'F', 'A', or 'K', got {shown(order)}"
             )
         raise NotTaken(f"{name}: order={shown(order)} is not possible here; leave it out")
-
-    # --- methods ------------------------------------------------------------------------------
 
     def reduce(
         self, array: Any, axis: Any = 0, dtype: Any = None, out: Any = None,
