@@ -455,11 +455,24 @@ def check_cast(kind: Dtype, out: Any, where: str, casting: Any = "same_kind") ->
     return wanted
 
 
-def warn_of_parts(own: Dtype, wanted: Dtype, stacklevel: int) -> None:
+def check_shape(out: Any, shape: tuple[int, ...], where: str) -> None:
+    if tuple(out.shape) != shape:
+        raise ValueError(f"{where}: out has shape {tuple(out.shape)}, the result has {shape}")
+
+
+def warn(text: str, category: type[Warning] = RuntimeWarning) -> None:
+    """Warn at the line that called this package."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("gpualgo."):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(text, category, stacklevel=level)
+
+
+def warn_of_parts(own: Dtype, wanted: Dtype) -> None:
     """Warn as NumPy does if a cast from complex to real discards imaginary parts."""
     if own.kind == "c" and wanted.kind not in "cb":
         text = "Casting complex values to real discards the imaginary part"
-        warnings.warn(text, np.exceptions.ComplexWarning, stacklevel)
+        warn(text, np.exceptions.ComplexWarning)
 
 
 def new(x: Any, shape: tuple[int, ...], kind: Dtype, where: str = "an array") -> Any:
@@ -534,8 +547,7 @@ def evaluate_into(x: Any, out: Any, where: str) -> Any:
     """Compute a lazy array: into a new array, or into one of its shape and any dtype."""
     if out is None:
         return copy(x)
-    if tuple(out.shape) != x.shape:
-        raise ValueError(f"{where}: out has shape {tuple(out.shape)}, the result has {x.shape}")
+    check_shape(out, x.shape, where)
     write(cast(x, dtype_of(out, where), where), out)
     return out
 

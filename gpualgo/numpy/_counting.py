@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import operator
-import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -202,8 +201,7 @@ def _stone(x: _Samples) -> Any:
     most = max(100, int(np.sqrt(n)))
     best = min(_range(1, most + 1), key=error)
     if best == most:
-        text = "The number of bins estimated may be suboptimal."
-        warnings.warn(text, RuntimeWarning, stacklevel=6)
+        _call.warn("The number of bins estimated may be suboptimal.")
     return extent / best
 
 
@@ -291,8 +289,7 @@ def _weights_of(weights: Any, shape: tuple[int, ...], name: str) -> Any:
 
 def _warn_of_bool(a: Any) -> None:
     if _call.dtype_of(a, "histogram").kind == "b":
-        text = f"Converting input from bool to {np.uint8} for compatibility."
-        warnings.warn(text, RuntimeWarning, stacklevel=4)
+        _call.warn(f"Converting input from bool to {np.uint8} for compatibility.")
 
 
 @numpy_function(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import math
 import operator
-import warnings
 from typing import Any
 
 import numpy as np
@@ -125,7 +124,7 @@ def isclose(a: Any, b: Any, rtol: Any = 1.0e-5, atol: Any = 1.0e-8, equal_nan: A
     if not all(np.all(np.isfinite(one)) for one in on_host):
         message = f"One of rtol or atol is not valid, atol: {atol}, rtol: {rtol}"
         if np.geterr()["invalid"] == "warn":
-            warnings.warn(message, RuntimeWarning, stacklevel=3)
+            _call.warn(message)
         elif np.geterr()["invalid"] == "raise":
             raise FloatingPointError(message)
     op = _close_or_nan if equal_nan else _close
@@ -228,9 +227,8 @@ def _round(name: str, a: Any, decimals: Any = 0, out: Any = None) -> Any:
         raise OverflowError(f"{name}: decimals={decimals} is beyond 32 bits")
     dtype, out = _call.dtype_of(a, name), _call.out_of(out, name)
     is_integer = dtypes.kind(dtype) in "ui"
-    if out is not None and tuple(out.shape) != tuple(a.shape):
-        message = f"{name}: out has shape {tuple(out.shape)}, the result has {tuple(a.shape)}"
-        raise ValueError(message)
+    if out is not None:
+        _call.check_shape(out, tuple(a.shape), name)
     if not decimals or (is_integer and decimals > 0):
         return UFUNCS["positive" if is_integer else "rint"](a, out=out)
     if is_integer:

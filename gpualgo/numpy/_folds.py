@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import operator
-import warnings
 from typing import Any
 
 import numpy as np
@@ -86,7 +85,7 @@ def converted_for_scan(
         kind = kind_of(ufunc, own, dtype, name)
     wide = wide_of(ufunc, kind)
     if own != wide and not (dtypes.can_cast(own, wide) and own.kind != "b"):
-        x = lazy_as(real_of(x, own, wide, stacklevel=8)[0], wide)
+        x = lazy_as(real_of(x, own, wide)[0], wide)
     return x, operator_of(ufunc, wide), kind, wide
 
 
@@ -250,11 +249,11 @@ def nan_replaced(a: Any, number: Any, name: str) -> Any:
     return _NAN_REPLACED((a,), name, _call.dtype_of(a, name).type(number))
 
 
-def real_of(a: Any, own: Dtype, kind: Dtype, stacklevel: int = 6) -> tuple[Any, Dtype]:
+def real_of(a: Any, own: Dtype, kind: Dtype) -> tuple[Any, Dtype]:
     """Return complex numbers without imaginary parts if the result is real."""
     if own.kind != "c" or kind.kind in "cb":
         return a, own
-    _call.warn_of_parts(own, kind, stacklevel)
+    _call.warn_of_parts(own, kind)
     real = lazy_of(a).real
     return real, real.dtype
 
@@ -336,10 +335,7 @@ def cast_result(result: Any, kind: Dtype, out: Any, name: str) -> Any:
     if isinstance(result, (np.generic, np.ndarray)):
         if out is None:
             return np.asarray(result).astype(wanted, copy=False)[()]
-        if out.shape != np.shape(result):
-            raise ValueError(
-                f"{name}: out has shape {out.shape}, the result has {np.shape(result)}"
-            )
+        _call.check_shape(out, np.shape(result), name)
         np.copyto(out, result, casting="unsafe")
         return out
     if own == wanted and isinstance(result, LazyArray):
@@ -347,7 +343,7 @@ def cast_result(result: Any, kind: Dtype, out: Any, name: str) -> Any:
     if own == wanted and out is None:
         return result
     if own.kind == "c" != wanted.kind:
-        _call.warn_of_parts(own, wanted, stacklevel=5)
+        _call.warn_of_parts(own, wanted)
         return copy(lazy_of(result).real.astype(wanted), out=out)
     if dtypes.can_cast(own, wanted) and not isinstance(result, LazyArray):
         return transform(same, result, dtype=wanted, out=out)
@@ -359,7 +355,7 @@ def is_on_host(x: Any) -> bool:
     return isinstance(x, (bool, np.generic, np.ndarray))
 
 
-def warn(text: str, is_so: Any, stacklevel: int = 5) -> None:
+def warn(text: str, is_so: Any) -> None:
     """Warn as NumPy does if a condition in host memory is true; device conditions are ignored."""
     if is_on_host(is_so) and np.any(is_so):
-        warnings.warn(text, RuntimeWarning, stacklevel=stacklevel)
+        _call.warn(text)

@@ -122,9 +122,9 @@ def _degrees_of_freedom(count: Any, ddof: Any, name: str) -> Any:
     message = "Degrees of freedom <= 0 for slice"
     freedom = (count if _folds.is_on_host(count) else lazy_of(count)) - ddof
     if not name.startswith("nan"):
-        _folds.warn(message, freedom <= 0 if _folds.is_on_host(freedom) else False, 6)
+        _folds.warn(message, _folds.is_on_host(freedom) and freedom <= 0)
         return np.maximum(freedom, 0)
-    _folds.warn(f"{message}.", freedom <= 0 if _folds.is_on_host(freedom) else False, 6)
+    _folds.warn(f"{message}.", _folds.is_on_host(freedom) and freedom <= 0)
     return np.where(freedom > 0, freedom, np.nan)
 
 

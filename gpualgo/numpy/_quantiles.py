@@ -5,7 +5,6 @@ Elements of few ranks are selected; else, and to ignore NaN, rows are sorted.
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -102,7 +101,7 @@ def _lengths_of(rows: Rows) -> Any:
         return lengths
     fewest = np.min(lengths, initial=rows.length)
     if not fewest and np.size(lengths):
-        warnings.warn("All-NaN slice encountered", RuntimeWarning, stacklevel=4)
+        _call.warn("All-NaN slice encountered")
     return None if fewest == rows.length else np.asarray(lengths)
 
 
@@ -138,7 +137,7 @@ def _single_quantile(
 
 def _mean_of_nothing(rows: Rows, where: str) -> Any:
     if np.prod(rows.shape, dtype=object):
-        warnings.warn("Mean of empty slice", RuntimeWarning, stacklevel=4)
+        _call.warn("Mean of empty slice")
     kind = methods.result_dtype(_HALF.dtype, methods.MEDIAN, False, rows.dtype)
     nan = complex(np.nan, np.nan) if kind.kind == "c" else np.nan
     return _call.copy_to_device_of(rows.x, np.full(rows.shape, nan, kind), where)

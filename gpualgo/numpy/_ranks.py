@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, NamedTuple
@@ -409,7 +408,7 @@ def _check_totals(totals: Any, ordered: Any, axis: int, skips_nan: bool, where: 
         first = np.take(ordered, [0], axis)
         is_all_nan = first != first
         if is_all_nan.any():
-            warnings.warn("All-NaN slice encountered", RuntimeWarning, stacklevel=6)
+            _call.warn("All-NaN slice encountered")
         is_wrong &= ~is_all_nan
     if is_wrong.any():
         raise ValueError(f"{where}: weights include NaN or inf, or are all zero")

@@ -114,7 +114,7 @@ def _extreme(
     """Return an extreme element; np.fmin and np.fmax ignore NaN."""
     result = _folds.reduced(ufunc, a, axis, None, out, keepdims, initial, where, name)
     if ufunc in (np.fmin, np.fmax) and _folds.is_on_host(result) and result.dtype.kind not in "biu":
-        _folds.warn("All-NaN slice encountered", np.isnan(result), 4)
+        _folds.warn("All-NaN slice encountered", np.isnan(result))
     return result
 
 

@@ -16,16 +16,7 @@ from gpualgo._lazy.expression_cache import ExpressionCache
 from gpualgo.lazy import asarray as lazy_of
 from gpualgo.lazy import full, reductions
 from gpualgo.numpy import _call, _loops
-from gpualgo.numpy._call import (
-    BOOL,
-    UNSET,
-    NotTaken,
-    array_of,
-    as_array,
-    flattened,
-    is_host,
-    numpy_function,
-)
+from gpualgo.numpy._call import BOOL, UNSET, NotTaken, array_of, flattened, is_host, numpy_function
 from gpualgo.numpy._folds import accumulated, nan_replaced, reduced
 
 # --- Cumulative sums and products: one scan each.
@@ -86,8 +77,7 @@ def _with_initial(
         own = _call.dtype_of(x, name)
         kind = reductions.sum_dtype(own) if dtype is None else dtypes.as_dtype(dtype, name)
         out = _call.new(x, shape, kind)
-    elif tuple(out.shape) != shape:
-        raise ValueError(f"{name}: out has shape {tuple(out.shape)}, the result has {shape}")
+    _call.check_shape(out, tuple(shape), name)
     accumulated(ufunc, x, index, dtype, _slice(out, index, 1, None), name)
     _call.fill(_slice(out, index, 0, 1), ufunc.identity)
     return out
@@ -290,7 +280,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: Any = -1) -> Any:
         raise np.exceptions.AxisError(-1, 0, name)
     axis = _call.axis_of(axis, y.ndim, name)
     if x is not None:
-        x = as_array(x)
+        x = _call.as_array(x)
         x_axis = axis if x.ndim == 1 else _call.axis_of(axis, x.ndim, name)
         areas = _AREAS_BETWEEN((y, x), name, axis, x_axis)
     elif type(dx) in (bool, int, float, complex):

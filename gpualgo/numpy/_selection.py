@@ -17,15 +17,7 @@ from gpualgo._algorithms.transform import copy, transform
 from gpualgo._lazy import is_lazy
 from gpualgo._lazy.combining import applied, zipped
 from gpualgo.numpy import _call
-from gpualgo.numpy._call import (
-    ARRAY_TYPES,
-    BOOL,
-    UNSET,
-    array_of,
-    flattened,
-    is_host,
-    numpy_function,
-)
+from gpualgo.numpy._call import ARRAY_TYPES, UNSET, array_of, is_host, numpy_function
 from gpualgo.numpy._orders import aligned, indices_along
 
 # --- Which elements are not zero: flags and indices.
@@ -33,7 +25,7 @@ from gpualgo.numpy._orders import aligned, indices_along
 
 def flags_of(x: Any, where: str) -> Any:
     """Return which elements are true, as an array of bool."""
-    if _call.dtype_of(x, where) == BOOL and not is_lazy(x):
+    if _call.dtype_of(x, where) == _call.BOOL and not is_lazy(x):
         return x
     return transform(_call.is_true, x)
 
@@ -175,7 +167,7 @@ def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Any:
     if axis is not None:
         axis = normalize_axis_index(axis, max(1, len(a.shape)))
     if axis is None or len(a.shape) <= 1:
-        chosen = _select(condition, flattened(a), "compress")
+        chosen = _select(condition, _call.flattened(a), "compress")
         return chosen if out is None else _write_out(chosen, out, "compress")
     flags = _fit_flags(lazy.asarray(flags_of(condition, "compress")), a.shape[axis], "compress")
     indices = select(lazy.arange(flags.size), flags)

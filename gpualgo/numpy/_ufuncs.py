@@ -59,22 +59,13 @@ def differs(native: np.ufunc) -> str:
     return "; ".join(differences)
 
 
-# Arguments of the examples; `_sample_of` chooses by the ufunc's dtypes.
-_SAMPLES = (
-    ("[6, 3]", "[3, 5]"), ("[True, False]", "[True, True]"), ("[1.0, 2.0]", "[2.0, 0.5]"),
-    ("[0.25, 0.5]", "[2.0, 0.5]"),
-)  # fmt: skip
-_OF_BOOL = ("logical_and", "logical_or", "logical_xor", "logical_not")
-_ABOVE_ONE = ("arccosh", "add", "subtract", "multiply", "divide", "floor_divide", "remainder",
-              "fmod", "divmod", "float_power", "power")  # fmt: skip
-
-
 def _sample_of(native: np.ufunc) -> tuple[str, str]:
-    if native.__name__ in _OF_BOOL:
-        return _SAMPLES[1]
+    """Return arguments for an example, by the ufunc's dtypes and domain."""
+    if native.__name__.startswith("logical"):
+        return "[True, False]", "[True, True]"
     if all(kind not in "".join(native.types) for kind in "ed"):
-        return _SAMPLES[0]
-    return _SAMPLES[2] if native.__name__ in _ABOVE_ONE else _SAMPLES[3]
+        return "[6, 3]", "[3, 5]"
+    return "[1.0, 2.0]" if native is np.arccosh else "[0.25, 0.5]", "[2.0, 0.5]"
 
 
 class Doc:
@@ -268,9 +259,9 @@ def computed(
     if casting == "unsafe":
         for x, converted in zip(given, inputs, strict=True):
             if x is not converted and hasattr(x, "dtype"):
-                _call.warn_of_parts(_call.dtype_of(x, name), converted.dtype, stacklevel=4)
+                _call.warn_of_parts(_call.dtype_of(x, name), converted.dtype)
         for kind, wanted in zip(kinds, out_dtypes, strict=True):
-            _call.warn_of_parts(kind, wanted or kind, stacklevel=4)
+            _call.warn_of_parts(kind, wanted or kind)
     parts: Sequence[Any] = (op,)
     if len(outs) > 1:
         parts = (np.floor_divide, np.remainder)
@@ -286,8 +277,8 @@ def computed(
     shape = np.broadcast_shapes(*[x.shape for x in values], () if mask is None else mask.shape)
     full = np.broadcast_shapes(shape, *[tuple(out.shape) for out in outs if out is not None])
     for out in outs:
-        if out is not None and tuple(out.shape) != full:
-            raise ValueError(f"{name}: out has shape {tuple(out.shape)}, the result has {full}")
+        if out is not None:
+            _call.check_shape(out, full, name)
     final = []
     for x, out in zip(values, outs, strict=True):
         x = _fit(x, mask, full, out, name)
