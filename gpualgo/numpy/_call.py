@@ -191,28 +191,16 @@ def _with_interface(
     """Return a function with NumPy's interface: docstring, NumPy for few elements, table entry.
 
     The docstring that is written has a line that says what is returned, and examples that use gnp.
+    `passes` tells the docs how often it reads memory, `differs` the known differences from NumPy.
 
-    Parameters
-    ----------
-    passes
-        How often it reads memory, for the docs.
-    arrays
-        How many of the first positional arguments are arrays, which `array_of` converts. After the
-        first one, None and Python numbers are passed unchanged.
-    weak
-        Python numbers are passed unchanged as the first argument, too.
-    few
-        Host arrays of fewer elements in total go to NumPy's function, unless a GPU is selected; 0:
-        never.
-    few_bools
-        The same threshold for a single array of bools without other arguments.
-    differs
-        Known differences from NumPy.
-    quick
-        Fast path for calls with a single argument, an array of NumPy's own class. It returns the
-        result, or None to continue with the general path. It is skipped while calls are recorded.
-    orders
-        The function orders elements: dtypes that NumPy orders differently do not go to NumPy.
+    The first positional arguments, `arrays` in number, are converted by `array_of`; None and Python
+    numbers after the first one are passed unchanged, if `weak` also as the first. Host arrays of
+    fewer elements in total than `few` go to NumPy's function, unless a GPU is selected; `few_bools`
+    is the threshold for a single array of bools without other arguments. If it `orders` elements,
+    dtypes that NumPy orders differently do not go to NumPy.
+
+    `quick` is called with a single argument of NumPy's own class, unless calls are recorded. It
+    returns the result, or None to continue with the general path.
     """
     name = fn.__name__
     native = getattr(np, name, None)
@@ -475,6 +463,14 @@ def warn_of_parts(own: Dtype, wanted: Dtype) -> None:
         warn(text, np.exceptions.ComplexWarning)
 
 
+def bools_of(where: Any, name: str) -> Any:
+    """Return ``where=`` as an array of bool."""
+    mask = array_of(where, f"{name}: where")
+    if (kind := dtype_of(mask, name)) != BOOL:
+        raise TypeError(f"{name}: where has dtype {kind}; pass an array of bool")
+    return mask
+
+
 def new(x: Any, shape: tuple[int, ...], kind: Dtype, where: str = "an array") -> Any:
     """Return a new array in x's library and on its device."""
     if type(x) is np.ndarray:
@@ -534,13 +530,10 @@ def axis_of(axis: Any, ndim: int, where: str) -> int:
 
 
 def fill(out: Any, value: Any) -> None:
-    """Write one number to all elements of an array."""
     if isinstance(out, np.ndarray):
         out[...] = value
-        return
-    view = view_of(out, "out")
-    number = full(tuple(out.shape), value, dtype=view.dtype)
-    copy(number, out=out)
+    else:
+        copy(full(tuple(out.shape), value, dtype=dtype_of(out, "out")), out=out)
 
 
 def evaluate_into(x: Any, out: Any, where: str) -> Any:

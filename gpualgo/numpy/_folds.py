@@ -110,9 +110,7 @@ def mask_of(where: Any, shape: tuple[int, ...], name: str) -> Any:
             mask = mask.astype(bool)  # as NumPy does with lists and numbers
         if not mask.ndim:
             return None if mask else full(shape, False)
-    mask = array_of(mask, f"{name}: where")
-    if (kind := _call.dtype_of(mask, name)) != BOOL:
-        raise TypeError(f"{name}: where has dtype {kind}; pass an array of bool")
+    mask = _call.bools_of(mask, name)
     if len(mask.shape) > len(shape):
         raise ValueError(f"{name}: where has shape {mask.shape}, more axes than {shape}")
     return mask

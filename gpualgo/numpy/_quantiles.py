@@ -108,7 +108,7 @@ def _lengths_of(rows: Rows) -> Any:
 def _of_rows(rows: Rows, q: Any, method: str, is_weak: bool, where: str) -> Any:
     """Return quantiles of rows in the shape of q and the rows; NaN for rows that have one."""
     if not is_host(q):
-        return _ranks.quantiles(rows, q, tuple(q.shape), method, False, None, where)
+        return _ranks.quantiles(rows, q, method, False, None, where)
     if not q.ndim:
         ranks = methods.single_ranks(rows.length, q.item(), q.dtype, method, is_weak, rows.dtype)
         element, last = at_ranks(rows, [int(ranks.low), int(ranks.high)])

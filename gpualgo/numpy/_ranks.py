@@ -130,15 +130,11 @@ def nan_or(value: Any, last: Any) -> Any:
     return np.where(last != last, last, value)
 
 
-def _lerp_or_nan(a: Any, b: Any, fraction: Any, complement: Any, last: Any) -> Any:
-    return nan_or(_lerp(a, b, fraction, complement), last)
+def _or_nan(op: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda a, b, fraction, complement, last: nan_or(op(a, b, fraction, complement), last)
 
 
-def _middle_or_nan(a: Any, b: Any, fraction: Any, complement: Any, last: Any) -> Any:
-    return nan_or(_middle(a, b, fraction, complement), last)
-
-
-_OR_NAN = {_lerp: _lerp_or_nan, _middle: _middle_or_nan, same: nan_or}
+_OR_NAN = {_lerp: _or_nan(_lerp), _middle: _or_nan(_middle), same: nan_or}
 
 
 def interpolate(
@@ -238,10 +234,7 @@ def extents_of(rows: Rows) -> tuple[int, int, int]:
     return math.prod(shape[:axis]), rows.length, math.prod(shape[axis:])
 
 
-def quantiles(
-    rows: Rows, q: Any, q_shape: tuple[int, ...], method: str, is_weak: bool, lengths: Any,
-    where: str,
-) -> Any:  # fmt: skip
+def quantiles(rows: Rows, q: Any, method: str, is_weak: bool, lengths: Any, where: str) -> Any:
     """Return quantiles of rows, of which the first `lengths` elements in sorted order count.
 
     q is on the device of the rows, or 0.5 on the host. Without lengths all elements count, and a
@@ -253,7 +246,7 @@ def quantiles(
     inputs = (sorted_rows(rows), None if is_median else q, lengths)
     value = _QUANTILES(
         tuple([x for x in inputs if x is not None]), where, *extents_of(rows),
-        (*q_shape, *rows.shape), method, is_weak, is_picking, kind,
+        (*q.shape, *rows.shape), method, is_weak, is_picking, kind,
     )  # fmt: skip
     return transform(same, value, dtype=kind)
 
@@ -296,28 +289,22 @@ def is_small(rows: Rows, num_results: int) -> bool:
     return is_host(rows.x) and math.prod(rows.shape) * num_results <= _SMALL
 
 
-def gathered(rows: Rows, ordered: Any) -> Any:
-    """Return a function that gathers elements of ranks, of shape (…, *rows.shape), for each row."""
+def gathered(rows: Rows, ordered: Any, ranks: Any) -> Any:
+    """Return the sorted elements of ranks, of shape (…, *rows.shape), for each row."""
     ordered = ordered.reshape(-1) if rows.axis is None else np.moveaxis(ordered, rows.axis, 0)
-
-    def at(ranks: Any) -> Any:
-        flat = ranks.reshape(-1, *rows.shape)
-        return np.take_along_axis(ordered, flat, 0).reshape(ranks.shape)
-
-    return at
+    return np.take_along_axis(ordered, ranks.reshape(-1, *rows.shape), 0).reshape(ranks.shape)
 
 
 def nan_quantiles(rows: Rows, q: Any, method: str, is_weak: bool, lengths: Any, where: str) -> Any:
     """Return quantiles of rows, of which the first `lengths` elements in sorted order count."""
-    shape = tuple(q.shape)
     if not (is_host(q) and is_small(rows, q.size)):
         if not is_host(rows.x) and is_host(q) and method != methods.MEDIAN:
             q = _call.copy_to_device_of(rows.x, q, where)
-        return quantiles(rows, q, shape, method, is_weak, lengths, where)
-    q = q.reshape((*shape, *(1,) * len(rows.shape)))
+        return quantiles(rows, q, method, is_weak, lengths, where)
+    q = q.reshape((*q.shape, *(1,) * len(rows.shape)))
     ranks = methods.ranks_of(lengths, q, method, is_weak, rows.dtype)
-    element = gathered(rows, sorted_rows(rows))
-    low, high = element(ranks.low), element(ranks.high)
+    ordered = sorted_rows(rows)
+    low, high = (gathered(rows, ordered, one) for one in (ranks.low, ranks.high))
     if ranks.fraction is None:
         return low.astype(ranks.kind, copy=False)
     op, wide = lerp_of(rows.dtype, ranks.kind, method)
@@ -379,9 +366,10 @@ def _by_sums(rows: Rows, ordered: Any, sums: Any, q: Any, skips_nan: bool, where
     shape = (*q.shape, *rows.shape)
     checks = has_nan(rows.dtype) and not skips_nan
     if is_host(ordered):
-        get = gathered(rows, ordered)
-        value = get(np.minimum(np.reshape(np.array(counts, np.int64), shape), most))
-        return nan_or(value, get(np.full((1, *rows.shape), most))[0]) if checks else value
+        ranks = np.minimum(np.reshape(np.array(counts, np.int64), shape), most)
+        value = gathered(rows, ordered, ranks)
+        last_ranks = np.full((1, *rows.shape), most)
+        return nan_or(value, gathered(rows, ordered, last_ranks)[0]) if checks else value
     return _select_on_gpu(rows, ordered, counts, shape, checks, where)
 
 

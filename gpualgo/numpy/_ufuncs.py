@@ -228,11 +228,7 @@ def mask_of(where: Any, name: str) -> Any:
         return bool(where) or np.False_
     if not hasattr(where, "dtype"):
         where = np.asarray(where, bool)  # as NumPy does with lists of numbers
-    mask = array_of(where, f"{name}: where")
-    kind = _call.dtype_of(mask, name)
-    if kind != np.dtype(bool):
-        raise TypeError(f"{name}: where has dtype {kind}; pass an array of bool")
-    return mask
+    return _call.bools_of(where, name)
 
 
 def _select(mask: Any, new: Any, old: Any) -> Any:
