@@ -29,11 +29,10 @@ from gpualgo.numpy._call import NotTaken, array_of, host_of, is_host, numpy_func
 _range = range
 
 
-class ResolvedBins(NamedTuple):
-    """Edges in host memory, and the range of even bins (None for edges given by the caller)."""
-
-    edges: np.ndarray[Any, Any]
-    ends: tuple[Any, Any] | None
+Array = np.ndarray[Any, Any]
+# Edges in host memory, and what `gpualgo.histogram` takes: a number of bins and their range, or
+# edges and None.
+ResolvedBins = tuple[Array, int | Array, tuple[Any, Any] | None]
 
 
 def bins_of(x: Any, bins: Any, range: Any, has_weights: bool, name: str) -> ResolvedBins:
@@ -57,16 +56,15 @@ def bins_of(x: Any, bins: Any, range: Any, has_weights: bool, name: str) -> Reso
         if number < 1:
             raise ValueError(f"{name}: bins is {number}; pass one or more")
         return _even_bins(kind, number, ends_of(x, range, name))
-    return ResolvedBins(edges_of(bins, name), None)
+    return _given_bins(bins, name)
 
 
 def is_edges(bins: Any) -> bool:
-    """Return whether bins are edges rather than a number of bins."""
     ndim = getattr(bins, "ndim", None)
     return bool(np.ndim(bins) if ndim is None else ndim)
 
 
-def edges_of(bins: Any, name: str) -> np.ndarray[Any, Any]:
+def edges_of(bins: Any, name: str) -> Array:
     """Return the given edges in host memory."""
     is_foreign = hasattr(bins, "dtype") and not isinstance(bins, (np.ndarray, np.generic))
     edges = host_of(bins, f"{name}: bins") if is_foreign else np.asarray(bins)
@@ -78,9 +76,14 @@ def edges_of(bins: Any, name: str) -> np.ndarray[Any, Any]:
     return edges
 
 
+def _given_bins(bins: Any, name: str) -> ResolvedBins:
+    edges = edges_of(bins, name)
+    return edges, edges.astype(edges.dtype.newbyteorder("="), copy=False), None
+
+
 def _even_bins(kind: Any, number: int, ends: tuple[Any, Any]) -> ResolvedBins:
     try:
-        return ResolvedBins(Bins(kind, number, None, *ends).all_edges(), ends)
+        return Bins(kind, number, None, *ends).all_edges(), number, ends
     except ValueError:
         raise ValueError(
             f"Too many bins for data range: {number} from {ends[0]} to {ends[1]} have edges that "
@@ -115,10 +118,6 @@ def _range_end(end: Any, name: str) -> Any:
             raise ValueError(f"{name}: range holds an array of shape {value.shape}; pass numbers")
         return np.uint8(value) if value.dtype.kind == "b" else value[()]
     return end
-
-
-def native(edges: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    return edges.astype(edges.dtype.newbyteorder("="), copy=False)
 
 
 def _check_kernel(kind: np.dtype[Any], where: str) -> None:
@@ -312,25 +311,25 @@ def histogram(
     _warn_of_bool(a)
     resolved = bins_of(a, bins, range, weights is not None, name)
     counts = _count(a, resolved, weights, name)
-    edges = _call.copy_to_device_of(counts, resolved.edges, name)
+    edges = _call.copy_to_device_of(counts, resolved[0], name)
     if density:
-        return density_of(counts, (np.diff(resolved.edges),), name), edges
+        return density_of(counts, (np.diff(resolved[0]),), name), edges
     return counts, edges
 
 
 def _count(a: Any, resolved: ResolvedBins, weights: Any, name: str) -> Any:
     """Return the counts of samples, or the sums of their weights in the weights' dtype."""
+    edges, bins, ends = resolved
     weights_dtype = None if weights is None else _call.dtype_of(weights, name)
-    if resolved.edges.size < 2:
+    if edges.size < 2:
         empty = np.empty(0, COUNT if weights_dtype is None else weights_dtype)
         return _call.copy_to_device_of(a, empty, name)
-    bins = native(resolved.edges) if resolved.ends is None else resolved.edges.size - 1
     if weights_dtype is not None and weights_dtype.kind == "b":
-        if resolved.ends is None and 0 not in shape_of(a):
+        if ends is None and 0 not in shape_of(a):
             raise TypeError(f"{name}: bool weights cannot be summed between explicit edges")
-        sums = count_samples(a, bins, resolved.ends, weights=weights)
+        sums = count_samples(a, bins, ends, weights=weights)
         return transform(_call.is_true, sums, dtype=weights_dtype)
-    return count_samples(a, bins, resolved.ends, weights=weights, dtype=weights_dtype)
+    return count_samples(a, bins, ends, weights=weights, dtype=weights_dtype)
 
 
 def density_of(counts: Any, widths: tuple[np.ndarray[Any, Any], ...], name: str) -> Any:
@@ -358,8 +357,8 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
     name = "histogram_bin_edges"
     _warn_of_bool(a)
     weights = _weights_of(weights, shape_of(a), name)
-    resolved = bins_of(a, bins, range, weights is not None, name)
-    return _call.copy_to_device_of(a, resolved.edges, name)
+    edges, _, _ = bins_of(a, bins, range, weights is not None, name)
+    return _call.copy_to_device_of(a, edges, name)
 
 
 # --- Histograms of several dimensions, in one pass over the samples.
@@ -461,11 +460,10 @@ def _has_length(bins: Any) -> bool:
     return bool(bins.shape) if hasattr(bins, "shape") else hasattr(bins, "__len__")
 
 
-def _dimension(x: Any, bins: Any, range: Any, kind: Any, name: str) -> tuple[Any, Any, Any]:
-    """Return one dimension's edges, and the bins and range that `gpualgo.histogram` takes."""
+def _dimension(x: Any, bins: Any, range: Any, kind: Any, name: str) -> ResolvedBins:
+    """Return the bins of one dimension."""
     if is_edges(bins):
-        edges = edges_of(bins, name)
-        return edges, native(edges), None
+        return _given_bins(bins, name)
     if bins < 1:
         raise ValueError(f"{name}: bins is {bins}; pass one or more")
     low, high = ends_of(x, range, name)
