@@ -12,8 +12,8 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
+from gpualgo import copy
 from gpualgo._algorithms.histogram.arguments import to_host
-from gpualgo._algorithms.transform import copy
 from gpualgo._arrays.view import as_view, view_of
 from gpualgo._base import dtypes, recording
 from gpualgo._driver import default_device, device, staging

@@ -9,15 +9,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpualgo._algorithms.by_index import reduce_by_index
-from gpualgo._algorithms.extremes import minmax
-from gpualgo._algorithms.histogram import histogram as count_samples
+from gpualgo import histogram as count_samples
+from gpualgo import kth_value, minmax, reduce, reduce_by_index, select, transform
 from gpualgo._algorithms.histogram.arguments import finite_ends
 from gpualgo._algorithms.histogram.bins import Bins
-from gpualgo._algorithms.reduce import reduce
-from gpualgo._algorithms.select import select
-from gpualgo._algorithms.top_k import kth_value
-from gpualgo._algorithms.transform import transform
 from gpualgo._base import dtypes
 from gpualgo._base.errors import shown
 from gpualgo._lazy.combining import applied
@@ -502,9 +497,6 @@ def histogram2d(
         bins = [edges, edges]
     counts, edges = _count_joint([x, y], bins, range, density, weights, name)
     return counts, edges[0], edges[1]
-
-
-# --- Counts of integers: each integer is a bin.
 
 
 @numpy_function(

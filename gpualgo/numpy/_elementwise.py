@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo._algorithms.transform import copy, transform
+from gpualgo import copy, transform
 from gpualgo._base import dtypes
 from gpualgo._base.errors import CompileError, shown
 from gpualgo._lazy import is_lazy
@@ -292,9 +292,6 @@ def fix(x: Any, out: Any = None) -> Any:
     array([ 2., -2.])
     """
     return UFUNCS["trunc"](x, out=out)
-
-
-# --- Functions of numbers, compiled into one kernel for arrays.
 
 
 class vectorize:

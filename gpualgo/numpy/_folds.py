@@ -8,9 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo._algorithms.reduce import reduce
-from gpualgo._algorithms.scan import inclusive_scan
-from gpualgo._algorithms.transform import copy, transform
+from gpualgo import copy, inclusive_scan, reduce, transform
 from gpualgo._base import dtypes
 from gpualgo._base.errors import shown
 from gpualgo._lazy import is_lazy
@@ -301,9 +299,6 @@ def wider(kind: Dtype, wanted: Dtype) -> Dtype:
     if wanted.kind not in "fc" or kind.kind == "c" != wanted.kind or not is_wider:
         return kind
     return np.promote_types(kind, wanted)
-
-
-# --- Any and all of numbers.
 
 
 # In host memory, operators that return an element which decides, and where they begin.

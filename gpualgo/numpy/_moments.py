@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo._algorithms.reduce import reduce
-from gpualgo._algorithms.transform import copy, transform
+from gpualgo import copy, reduce, transform
 from gpualgo._base import dtypes
 from gpualgo._base.errors import shown
 from gpualgo._lazy.combining import applied
@@ -251,9 +250,6 @@ def _spread(
     mask = _mask_of_numbers(a, where, dtype, out, name, mean)
     with np.errstate(invalid="ignore", divide="ignore"):
         return variance_of(a, *options, mask, mean, is_root, name)
-
-
-# --- Weighted averages: one reduction of pairs.
 
 
 @numpy_function("One reduction; with weights, of pairs", few=FEW, differs=(

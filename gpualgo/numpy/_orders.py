@@ -8,10 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo import lazy
-from gpualgo._algorithms.merge_sort import merge_sort
-from gpualgo._algorithms.radix_sort import argsort
-from gpualgo._algorithms.transform import copy, transform
+from gpualgo import argsort, copy, lazy, merge_sort, transform
 from gpualgo._arrays.view import view_of
 from gpualgo._driver.default_device import CPU
 from gpualgo._lazy import is_lazy

@@ -6,14 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo._algorithms.reduce import reduce
+from gpualgo import reduce
 from gpualgo.lazy import reductions
 from gpualgo.numpy import _call, _loops
 from gpualgo.numpy._call import NotTaken, as_array, flattened, numpy_function
 from gpualgo.numpy._folds import cast_result
 from gpualgo.numpy._ufuncs import UFUNCS
-
-# --- Products of vectors: one reduction, which does not store the elementwise products.
 
 _PASSES = "One reduction that multiplies while reading; host floats: BLAS on all cores"
 

@@ -9,9 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo import lazy
-from gpualgo._algorithms.reduce import reduce
-from gpualgo._algorithms.transform import copy
+from gpualgo import copy, lazy, reduce
 from gpualgo._lazy import is_lazy
 from gpualgo._lazy.expression_cache import ExpressionCache
 from gpualgo._operators.tokens import same

@@ -9,13 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpualgo import lazy
-from gpualgo._algorithms.merge_sort import merge_sort
-from gpualgo._algorithms.radix_sort import radix_sort
-from gpualgo._algorithms.reduce import reduce
-from gpualgo._algorithms.scan import inclusive_scan
-from gpualgo._algorithms.top_k import kth_value
-from gpualgo._algorithms.transform import copy, transform
+from gpualgo import copy, inclusive_scan, kth_value, lazy, merge_sort, radix_sort, reduce, transform
 from gpualgo._base import dtypes
 from gpualgo._base.errors import shown
 from gpualgo._lazy import is_lazy

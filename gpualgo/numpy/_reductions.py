@@ -11,10 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from gpualgo import count, reduce, transform
 from gpualgo._algorithms import extremes
-from gpualgo._algorithms.find import count
-from gpualgo._algorithms.reduce import reduce
-from gpualgo._algorithms.transform import transform
 from gpualgo._lazy.combining import applied, zipped
 from gpualgo._lazy.expression_cache import ExpressionCache
 from gpualgo._pipeline import checks

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo._algorithms.transform import copy, transform
+from gpualgo import copy, transform
 from gpualgo._base import dtypes
 from gpualgo._lazy import is_lazy, operators
 from gpualgo._lazy.combining import applied

@@ -10,10 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
-from gpualgo import lazy
-from gpualgo._algorithms.find import count, find
-from gpualgo._algorithms.select import select
-from gpualgo._algorithms.transform import copy, transform
+from gpualgo import copy, count, find, lazy, select, transform
 from gpualgo._lazy import is_lazy
 from gpualgo._lazy.combining import applied, zipped
 from gpualgo.numpy import _call

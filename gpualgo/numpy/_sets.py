@@ -10,23 +10,15 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
-from gpualgo import lazy
-from gpualgo._algorithms.by_index import reduce_by_index
-from gpualgo._algorithms.extremes import minmax
-from gpualgo._algorithms.merge_sort import merge
-from gpualgo._algorithms.reduce import reduce
+import gpualgo as ga
+from gpualgo import copy, lazy, merge, minmax, searchsorted, select, transform
 from gpualgo._algorithms.runs import solve as firsts_of_runs
-from gpualgo._algorithms.scan import inclusive_scan
-from gpualgo._algorithms.searchsorted import searchsorted
-from gpualgo._algorithms.select import select
-from gpualgo._algorithms.transform import copy, transform
 from gpualgo._api import unique as sorting
 from gpualgo._base import dtypes
 from gpualgo._base.errors import shown
 from gpualgo._lazy import is_lazy
 from gpualgo.numpy import _call, _orders
 from gpualgo.numpy._call import array_of, is_host, numpy_function
-from gpualgo.numpy._orders import aligned
 
 # --- Membership: which elements of one array are in another.
 
@@ -52,9 +44,6 @@ def _all(value: bool, like: Any) -> Any:
     return transform(lambda a: value, like)
 
 
-# --- By a search.
-
-
 def _among(x: Any, others: Any, invert: bool) -> Any:
     """Search elements in others of the same dtype, after sorting these."""
     is_complex = _call.dtype_of(others, "isin").kind == "c"
@@ -68,9 +57,6 @@ def _among(x: Any, others: Any, invert: bool) -> Any:
         indices = np.asarray(indices)  # x is 0-d
     neighbours = lazy.take(keys, indices, mode="clip")
     return transform(np.not_equal if invert else np.equal, x, neighbours)
-
-
-# --- Integers.
 
 
 def _among_integers(x: Any, others: Any, own: Any, kind: Any, invert: bool) -> Any:
@@ -105,7 +91,8 @@ def _in_table(x: Any, others: Any, low: int, high: int, invert: bool) -> Any:
     """Look up integers in a table of bools; its last entry stands for all outside its range."""
     size, first = high - low + 1, others.dtype.type(low)
     indices = lazy.transform(_table_index, others, first)
-    table = reduce_by_index(indices, lazy.full(others.shape, True), size + 1, False, np.logical_or)
+    flags: Any = lazy.full(others.shape, True)
+    table = ga.reduce_by_index(indices, flags, size + 1, False, np.logical_or)
     slot = _slot
     if (x.dtype == np.uint64) != (others.dtype == np.uint64):
         slot = _slot_unsigned if x.dtype == np.uint64 else _slot_signed
@@ -135,9 +122,6 @@ def _slot_signed(a: Any, low: Any) -> Any:
 
 
 _OUTSIDE = np.uint64(2**64 - 1)
-
-
-# --- A few.
 
 
 def _among_few(x: Any, others: Any, own: Any, invert: bool) -> Any:
@@ -266,7 +250,7 @@ def _differs(a: Any, b: Any) -> Any:
 
 def _distinct_slices(x: Any, axis: int, wanted: Any) -> tuple[Any, ...]:
     """Return the distinct slices along an axis; slices with a NaN are all distinct."""
-    x = copy(x) if is_lazy(x) else aligned(x)
+    x = copy(x) if is_lazy(x) else _orders.aligned(x)
     moved: Any = np.moveaxis(lazy.asarray(x), axis, 0)  # type: ignore[type-var]
     count, size = moved.shape[0], math.prod(moved.shape[1:])
     rows = x if not axis and moved.ndim == 2 else copy(moved.reshape(count, size))
@@ -290,8 +274,8 @@ def _number_rows(numbers: Any, rows: Any, order: Any) -> None:
     """Write the number of distinct rows before each sorted row to `numbers`."""
     if len(numbers) > 1:
         current, previous = (lazy.take(rows, part, axis=0) for part in (order[1:], order[:-1]))
-        is_new = reduce(lazy.transform(_differs, current, previous), 0, max, axis=1)
-        inclusive_scan(is_new, out=numbers[1:])
+        is_new = ga.reduce(lazy.transform(_differs, current, previous), 0, max, axis=1)
+        ga.inclusive_scan(is_new, out=numbers[1:])
 
 
 # --- Set operations on arrays: membership, union, intersection, differences.

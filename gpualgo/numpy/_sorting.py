@@ -7,16 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo import lazy
-from gpualgo._algorithms.merge_sort import merge_sort
+from gpualgo import TopK, copy, lazy, merge_sort, transform
+from gpualgo import argsort as order_of
+from gpualgo import searchsorted as search
+from gpualgo import top_k as select_top
 from gpualgo._algorithms.radix_sort import ARGSORT_OPTIONS, SORT_OPTIONS, radix_sort
-from gpualgo._algorithms.radix_sort import argsort as order_of
 from gpualgo._algorithms.radix_sort.problem import Sort
 from gpualgo._algorithms.searchsorted import search_either_direction
-from gpualgo._algorithms.searchsorted import searchsorted as search
-from gpualgo._algorithms.top_k import TopK
-from gpualgo._algorithms.top_k import top_k as select_top
-from gpualgo._algorithms.transform import copy, transform
 from gpualgo._base.errors import shown
 from gpualgo._lazy import is_lazy
 from gpualgo._operators.tokens import second
@@ -25,7 +22,6 @@ from gpualgo._pipeline.run import run_remembered
 from gpualgo.numpy import _call, _orders
 from gpualgo.numpy._call import ARRAY_TYPES, UNSET, NotTaken, array_of, is_host, numpy_function
 from gpualgo.numpy._orders import aligned, order_by
-from gpualgo.numpy._ufuncs import UFUNCS
 
 # --- Sorts and sorted orders.
 
@@ -144,9 +140,6 @@ def _is_descending(kind: Any, stable: Any, descending: Any, order: Any, where: s
 
 
 _KINDS = {"q": "quicksort", "m": "mergesort", "h": "heapsort", "s": "stable"}
-
-
-# --- Orders by several keys.
 
 
 @numpy_function("One radix sort of indices for each 8 bytes of the keys", arrays=0, few=0)
@@ -351,7 +344,12 @@ def digitize(x: Any, bins: Any, right: Any = False) -> Any:
     if not is_host(x):
         bins = _call.copy_to_device_of(x, bins, where)
     indices = search(bins, x, side=side)
-    return UFUNCS["subtract"](bins.shape[0], indices) if is_decreasing else indices
+    if not is_decreasing:
+        return indices
+    length = np.int64(bins.shape[0])
+    if isinstance(indices, (np.generic, np.ndarray)):
+        return np.subtract(length, indices)
+    return transform(np.subtract, length, indices)
 
 
 def _is_decreasing(bins: Any) -> bool:

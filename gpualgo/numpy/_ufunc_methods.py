@@ -7,9 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo._algorithms.by_index import reduce_by_index
-from gpualgo._algorithms.segments import segmented_reduce
-from gpualgo._algorithms.transform import copy
+from gpualgo import copy, reduce_by_index, segmented_reduce
 from gpualgo._lazy import is_lazy, operators
 from gpualgo._lazy.combining import applied
 from gpualgo._pipeline import checks

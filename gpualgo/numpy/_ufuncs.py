@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo._algorithms.transform import copy, transform
+from gpualgo import copy, transform
 from gpualgo._algorithms.transform.problem import NUMBERS
 from gpualgo._base import dtypes, recording
 from gpualgo._base.errors import CompileError, shown
