@@ -69,9 +69,7 @@ def _contains(keys: Any, x: Any) -> Any:
 
 def membership_of(keys: Any, invert: bool) -> Callable[[Any], Any]:
     """Return an operator: whether a number is in a sorted array of its dtype, or is not."""
-    if invert:
-        return lambda x: not _contains(keys, x)
-    return lambda x: _contains(keys, x)
+    return lambda x: _contains(keys, x) != invert
 
 
 # --- NumPy's order of complex numbers: by real part, then imaginary part, NaN last.

@@ -18,11 +18,6 @@ from gpualgo._base.errors import shown
 Dtype = np.dtype[Any]
 
 
-def _inverted_cdf(n: Any, most: Any, q: Any) -> Any:
-    position = n * q - 1
-    return np.maximum(np.ceil(position), 0)
-
-
 def _closest_observation(n: Any, most: Any, q: Any) -> Any:
     position = n * q - 1 - 0.5
     below = np.floor(position)
@@ -38,7 +33,7 @@ MEDIAN = "median"  # of q = 0.5, not a caller's: positions are linear, between t
 
 # Methods that choose one element.
 DISCRETE_METHODS: dict[str, Callable[[Any, Any, Any], Any]] = {
-    "inverted_cdf": _inverted_cdf,
+    "inverted_cdf": lambda n, most, q: np.maximum(np.ceil(n * q - 1), 0),
     "closest_observation": _closest_observation,
     "lower": lambda n, most, q: np.floor(most * q),
     "higher": lambda n, most, q: np.ceil(most * q),
@@ -83,7 +78,6 @@ class Ranks(NamedTuple):
 
 
 def check(method: Any, where: str) -> None:
-    """Raise ValueError for an unknown method."""
     if method not in DISCRETE_METHODS and method not in INTERPOLATING_METHODS:
         names = ", ".join([*DISCRETE_METHODS, *INTERPOLATING_METHODS])
         raise ValueError(f"{where}: {shown(method)} is unknown; use one of {names}")

@@ -177,12 +177,8 @@ def _pair_by(replaces: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
 FEW_FOR_NAN_INDEX = 1 << 18  # with NaN NumPy needs two vectorised passes, this package one of pairs
 
 
-def _is_lower_number(b: Any, a: Any) -> Any:
-    return not (b != b or a <= b)
-
-
-def _is_higher_number(b: Any, a: Any) -> Any:
-    return not (b != b or a >= b)
+_LOWER = _pair_by(lambda b, a: not (b != b or a <= b))
+_HIGHER = _pair_by(lambda b, a: not (b != b or a >= b))
 
 
 @functools.lru_cache(64, typed=True)
@@ -262,10 +258,10 @@ _NAN_OPTIONS: dict[str, Any] = {
     ("argmin", extremes.argmin, _pair_by(_is_lower), None,
      "Return the index of the first smallest element, or of the first NaN.",
      "int(gnp.argmin([3, 1, 4, 1]))", "1"),
-    ("nanargmin", extremes.argmin, (_pair_by(_is_lower_number), _first_least), np.inf,
+    ("nanargmin", extremes.argmin, (_LOWER, _first_least), np.inf,
      "Return the index of the first smallest element; NaN counts as infinity.",
      'int(gnp.nanargmin([float("nan"), 3.0, 1.0]))', "2", _NAN_OPTIONS),
-    ("nanargmax", extremes.argmax, (_pair_by(_is_higher_number), _first_greatest), -np.inf,
+    ("nanargmax", extremes.argmax, (_HIGHER, _first_greatest), -np.inf,
      "Return the index of the first largest element; NaN counts as -infinity.",
      'int(gnp.nanargmax([float("nan"), 3.0, 1.0]))', "1", _NAN_OPTIONS),
 )  # fmt: skip
