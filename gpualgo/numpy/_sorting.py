@@ -20,7 +20,7 @@ from gpualgo._operators.tokens import second
 from gpualgo._pipeline import checks
 from gpualgo._pipeline.run import run_remembered
 from gpualgo.numpy import _call, _orders
-from gpualgo.numpy._call import ARRAY_TYPES, UNSET, NotTaken, array_of, is_host, numpy_function
+from gpualgo.numpy._call import UNSET, NotTaken, array_of, is_host, numpy_function
 from gpualgo.numpy._orders import aligned, order_by
 
 # --- Sorts and sorted orders.
@@ -276,10 +276,7 @@ def searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Any:
 
 def _evaluated(x: Any, where: str) -> Any:
     """Return an argument as an array that is not lazy: searches read elements in any order."""
-    if type(x) in ARRAY_TYPES:
-        return x
-    x = array_of(x, where)
-    return copy(x) if is_lazy(x) else x
+    return copy(x) if is_lazy(x) else array_of(x, where)
 
 
 def _apply_sorter(a: Any, sorter: Any) -> Any:

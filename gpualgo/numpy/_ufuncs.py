@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -40,12 +40,10 @@ _ULP = (
     "on a GPU within {ulp} ulp (complex: {complex} ulp of the magnitude, and any value for complex "
     "infinities and NaN)"
 )
-_OTHER = {
-    "power": "on a GPU integers to an array of negative powers give 0, 1 or -1 (NumPy: ValueError)",
-    "absolute": "on a GPU complex results within 16 ulp",
-    "sqrt": "on a GPU complex results within 16 ulp",
-    "sign": "on a GPU complex results within 16 ulp",
-}
+_OTHER = dict.fromkeys(("absolute", "sqrt", "sign"), "on a GPU complex results within 16 ulp")
+_OTHER["power"] = (
+    "on a GPU integers to an array of negative powers give 0, 1 or -1 (NumPy: ValueError)"
+)
 
 
 def differs(native: np.ufunc) -> str:
@@ -244,11 +242,10 @@ def computed(
     If `is_lazy`, results without an output are lazy.
     """
     if any(map(_call.is_swapped, outs)):
-
-        def call_with(*outs: Any) -> Any:
-            return computed(ufunc, op, given, is_lazy, outs, where, dtype, casting, name)
-
-        return _call.with_native_outs(outs, call_with)
+        options = where, dtype, casting, name
+        return _call.with_native_outs(
+            outs, lambda *outs: computed(ufunc, op, given, is_lazy, outs, *options)
+        )
     inputs, kinds = tuple(given), None
     out_dtypes = [None if out is None else _call.dtype_of(out, name) for out in outs]
     inputs, kinds = operators.of_loop(ufunc, name, inputs, dtype, casting, tuple(out_dtypes))
@@ -410,15 +407,12 @@ class UFunc:
         NotTaken
             The ufunc is not known to be associative, which a parallel reduction needs.
         """
-        name, x = self._begin("reduce", array)
-        if _is_few(x):
-            options: Any = {"keepdims": keepdims, "initial": initial, "where": where}
-            return self._native.reduce(x, axis, dtype, out, **options)
-        self._check_loop(x, dtype, name)
-        more = keepdims, initial, where, name
-        return _call.with_native_outs(
-            (out,), lambda out: reduced(self._native, x, axis, dtype, out, *more)
-        )
+
+        def run(x: Any, out: Any, name: str) -> Any:
+            return reduced(self._native, x, axis, dtype, out, keepdims, initial, where, name)
+
+        options = {"keepdims": keepdims, "initial": initial, "where": where}
+        return self._combine("reduce", run, array, (axis,), dtype, out, **options)
 
     def accumulate(self, array: Any, axis: Any = 0, dtype: Any = None, out: Any = None) -> Any:
         """Return elements combined with all before along an axis; see `numpy.ufunc.accumulate`.
@@ -428,36 +422,37 @@ class UFunc:
         NotTaken
             The ufunc is not known to be associative, which a parallel scan needs.
         """
-        name, x = self._begin("accumulate", array)
-        if _is_few(x):
-            return self._native.accumulate(x, axis, dtype, out)
-        self._check_loop(x, dtype, name)
-        axis = _single_axis(axis, x.ndim, name)
-        return _call.with_native_outs(
-            (out,), lambda out: accumulated(self._native, x, axis, dtype, out, name)
-        )
 
-    def _check_loop(self, x: Any, dtype: Any, name: str) -> None:
-        """Raise NumPy's TypeError for dtypes that it does not combine."""
-        own = _call.dtype_of(x, name)
-        options: dict[str, Any] = {}
-        if dtype is not None:
-            options = {"signature": (dtypes.as_dtype(dtype, name), None, None), "casting": "unsafe"}
-        self._native.resolve_dtypes((None, own, None), reduction=True, **options)
+        def run(x: Any, out: Any, name: str) -> Any:
+            along = _single_axis(axis, x.ndim, name)
+            return accumulated(self._native, x, along, dtype, out, name)
 
-    def _begin(self, method: str, array: Any) -> tuple[str, Any]:
-        """Return the name of a method of associative ufuncs, and its array."""
-        name = f"{self.__name__}.{method}"
+        return self._combine("accumulate", run, array, (axis,), dtype, out)
+
+    def _combine(
+        self, method: str, run: Callable[..., Any], array: Any, args: tuple[Any, ...], dtype: Any,
+        out: Any, **options: Any,
+    ) -> Any:  # fmt: skip
+        """Return what NumPy's method returns for few elements, else what `run` does."""
+        name, native = f"{self.__name__}.{method}", self._native
         if self.nin != 2:
             raise ValueError(f"{name}: {method} needs a function of two arguments")
         if self.nout != 1:
             raise ValueError(f"{name}: {method} needs a function that returns a single value")
-        if self._native not in reductions.RULES:
+        if native not in reductions.RULES:
             raise NotTaken(
                 f"{name}: {self.__name__} is not known to be associative, which a parallel "
                 f"{method} needs; use numpy.{name}"
             )
-        return name, array_of(array, f"{name}: array")
+        x = array_of(array, f"{name}: array")
+        if type(x) is np.ndarray and _call.is_few(x.size, _call.FEW):
+            return getattr(native, method)(x, *args, dtype, out, **options)
+        kinds: Any = {}
+        if dtype is not None:
+            kinds = {"signature": (dtypes.as_dtype(dtype, name), None, None), "casting": "unsafe"}
+        own = _call.dtype_of(x, name)
+        native.resolve_dtypes((None, own, None), reduction=True, **kinds)  # raises as NumPy
+        return _call.with_native_outs((out,), lambda out: run(x, out, name))
 
     def outer(self, A: Any, B: Any, /, **kwargs: Any) -> Any:
         """Return the ufunc of all pairs of elements of two arrays; see `numpy.ufunc.outer`."""
@@ -486,15 +481,12 @@ class UFunc:
         self, array: Any, indices: Any, axis: Any = 0, dtype: Any = None, out: Any = None
     ) -> Any:
         """Return the elements of segments combined; see `numpy.ufunc.reduceat`."""
-        name, x = self._begin("reduceat", array)
-        if _is_few(x):
-            return self._native.reduceat(x, indices, axis, dtype, out)
-        self._check_loop(x, dtype, name)
-        axis = _call.axis_of(axis, x.ndim, name)
-        reduceat = _ufunc_methods.reduceat
-        return _call.with_native_outs(
-            (out,), lambda out: reduceat(self._native, x, indices, axis, dtype, out, name)
-        )
+
+        def run(x: Any, out: Any, name: str) -> Any:
+            along = _call.axis_of(axis, x.ndim, name)
+            return _ufunc_methods.reduceat(self._native, x, indices, along, dtype, out, name)
+
+        return self._combine("reduceat", run, array, (indices, axis), dtype, out)
 
 
 def _single_axis(axis: Any, ndim: int, name: str) -> Any:
@@ -511,10 +503,6 @@ def _single_axis(axis: Any, ndim: int, name: str) -> Any:
 def _are_host(arrays: tuple[Any, ...]) -> bool:
     """Return whether ``where=`` and ``out=`` are NumPy arrays, or omitted."""
     return all(x is None or isinstance(x, (bool, np.bool_, np.ndarray)) for x in arrays)
-
-
-def _is_few(x: Any) -> bool:
-    return type(x) is np.ndarray and _call.is_few(x.size, _call.FEW)
 
 
 def _all_ufuncs() -> dict[str, UFunc]:
