@@ -427,14 +427,10 @@ def dtype_of(x: Any, where: str) -> Dtype:
 def check_cast(kind: Dtype, out: Any, where: str, casting: Any = "same_kind") -> Dtype:
     """Return the dtype of ``out=``; raise TypeError if NumPy does not cast ``kind`` to it."""
     wanted = dtype_of(out, where)
-    is_same = wanted == kind
-    if is_same or casting == "unsafe":
-        return wanted
-    is_allowed = (
-        dtypes.can_cast(kind, wanted)
-        if casting == "same_kind"
-        else np.can_cast(kind, wanted, casting)
-    )
+    if casting == "same_kind":
+        is_allowed = dtypes.can_cast(kind, wanted)
+    else:
+        is_allowed = wanted == kind or np.can_cast(kind, wanted, casting)
     if not is_allowed:
         raise TypeError(
             f"{where}: the result's dtype {kind} does not become out's dtype {wanted} by "

@@ -256,17 +256,13 @@ def real_of(a: Any, own: Dtype, kind: Dtype) -> tuple[Any, Dtype]:
 
 def flag_of(keepdims: Any, name: str) -> bool:
     """Return ``keepdims=`` as True or False."""
-    if keepdims is UNSET:
-        return False
-    if type(keepdims) is not bool:
-        try:
-            return bool(operator.index(keepdims))
-        except TypeError:
-            if not isinstance(keepdims, np.bool_):
-                raise TypeError(
-                    f"{name}: keepdims must be True or False, got {shown(keepdims)}"
-                ) from None
-    return bool(keepdims)
+    if keepdims is UNSET or isinstance(keepdims, (bool, np.bool_)):
+        return keepdims is not UNSET and bool(keepdims)
+    try:
+        return bool(operator.index(keepdims))
+    except TypeError:
+        message = f"{name}: keepdims must be True or False, got {shown(keepdims)}"
+        raise TypeError(message) from None
 
 
 def axis_of(axis: Any, ndim: int, name: str) -> Any:

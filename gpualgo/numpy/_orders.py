@@ -144,8 +144,6 @@ def order_by(fields: Sequence[Any], axis: int = 0) -> Any:
     """Return the stable order by arrays, the most significant first."""
     if len(fields) == 1:
         return argsort(fields[0], axis=axis)
-    if len(fields) <= _MOST_FIELDS:
-        return argsort(tuple(fields), axis=axis)
     order = None
     while fields:  # from the least significant to the most
         keys, fields = fields[-_MOST_FIELDS:], fields[:-_MOST_FIELDS]

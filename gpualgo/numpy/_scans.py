@@ -10,7 +10,7 @@ import numpy as np
 
 from gpualgo import copy, transform
 from gpualgo._base import dtypes
-from gpualgo._lazy import is_lazy, operators
+from gpualgo._lazy import is_lazy
 from gpualgo._lazy.combining import applied
 from gpualgo._lazy.expression_cache import ExpressionCache
 from gpualgo.lazy import asarray as lazy_of
@@ -221,24 +221,22 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     begin, end = (
         _extra(one, kind, name) for one, name in ((to_begin, "to_begin"), (to_end, "to_end"))
     )
-    if begin is None and end is None:
+    if to_begin is None and to_end is None:
         differences = _differences(x, 1, 0)
         return copy(differences) if is_lazy(x) and not is_lazy(ary) else differences
-    count, first = max(x.shape[0] - 1, 0), 0 if begin is None else begin.shape[0]
-    last = 0 if end is None else end.shape[0]
-    result = _call.new(x, (first + count + last,), kind)
-    for part, offset in ((begin, 0), (end, first + count)):
-        if part is not None and part.shape[0]:
-            _write(part, _slice(result, 0, offset, offset + part.shape[0]), kind)
+    count, first = max(x.shape[0] - 1, 0), begin.shape[0]
+    result = _call.new(x, (first + count + end.shape[0],), kind)
+    _write(begin, result[:first], kind)
+    _write(end, result[first + count :], kind)
     if count:
-        _differences(x, 1, 0, _slice(result, 0, first, first + count))
+        _differences(x, 1, 0, result[first : first + count])
     return result
 
 
 def _write(part: Any, target: Any, kind: Any) -> None:
     """Write prepended or appended elements; few host numbers may be written to a device array."""
     if type(part) is not np.ndarray:
-        _call.write(operators.cast(part, part.dtype, kind, "ediff1d"), target)
+        _call.write(_call.cast(part, kind, "ediff1d"), target)
     elif type(target) is np.ndarray:
         target[...] = part
     elif part.size > _FEW_NUMBERS:
@@ -254,7 +252,7 @@ def _write(part: Any, target: Any, kind: Any) -> None:
 def _extra(x: Any, kind: Any, name: str) -> Any:
     """Return prepended or appended elements as one axis; lazy unless in host memory."""
     if x is None:
-        return None
+        return np.empty(0, kind)
     part = array_of(x, f"ediff1d: {name}")
     part = part if type(part) is np.ndarray else lazy_of(part)
     if not np.can_cast(part.dtype, kind, "same_kind"):
