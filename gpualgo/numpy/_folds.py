@@ -304,9 +304,6 @@ _DECIDING: Any = {
 }
 
 
-# --- Results.
-
-
 def is_direct(a: Any, out: Any, kind: Dtype, name: str) -> bool:
     """Return whether `gpualgo.reduce` can write to ``out=``: same dtype, no overlap with a."""
     if out is None or _call.dtype_of(out, name) != kind:

@@ -278,13 +278,8 @@ def average(
 
 
 def _pairs(x: Any, weights: Any, acc: Any) -> Any:
-    return applied(
-        _weighted, (reductions.lazy_as(x, acc), reductions.lazy_as(weights, acc)), "average"
-    )
+    operands = (reductions.lazy_as(x, acc), reductions.lazy_as(weights, acc))
+    return applied(lambda x, weight: (x * weight, weight), operands, "average")
 
 
 _PAIRS = ExpressionCache(_pairs)
-
-
-def _weighted(x: Any, weight: Any) -> Any:
-    return x * weight, weight

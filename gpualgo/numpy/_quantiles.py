@@ -34,8 +34,6 @@ _NAN_DIFFERS = (
     "depend on the first row"
 )
 
-# --- Results and arguments.
-
 
 def _finish(
     result: Any, rows: Rows, before: tuple[int, ...], keepdims: bool, out: Any, casting: str,
@@ -145,9 +143,6 @@ def _nan_casting(rows: Rows) -> str:
     """Return how results are cast to ``out``: for no elements as in NumPy's stricter `nanmean`."""
     is_empty = not rows.length or 0 in rows.shape
     return "same_kind" if is_empty and rows.dtype.kind in "fc" else "unsafe"
-
-
-# --- The functions.
 
 
 def _is_left_to_numpy(

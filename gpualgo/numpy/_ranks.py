@@ -309,14 +309,6 @@ def nan_quantiles(rows: Rows, q: Any, method: str, is_weak: bool, lengths: Any, 
 # --- Weighted quantiles: a sort with the weights, a scan of them, and a count for each quantile.
 
 
-def _zero_weight_of_nan(weight: Any, x: Any) -> Any:
-    return np.where(x != x, 0.0, weight)
-
-
-def _is_below(share: Any, q: Any) -> Any:
-    return (share == 0) | (share < q)
-
-
 def weighted_quantiles(
     a: Any, rows: Rows, q: Any, axis: Any, method: Any, weights: Any, skips_nan: bool, where: str
 ) -> Any:
@@ -338,7 +330,7 @@ def weighted_quantiles(
     if not rows.length:
         raise IndexError(f"{where}: rows of a have no elements")
     if skips_nan and has_nan(rows.dtype):
-        w = copy(lazy.transform(_zero_weight_of_nan, w, x))
+        w = copy(lazy.transform(lambda weight, a: np.where(a != a, 0.0, weight), w, x))
     ordered, w = radix_sort(x, w, axis=0 if along is None else along)
     return _by_sums(rows, ordered, inclusive_scan(w, axis=along or 0), q, skips_nan, where)
 
@@ -353,10 +345,11 @@ def _by_sums(rows: Rows, ordered: Any, sums: Any, q: Any, skips_nan: bool, where
     shares = lazy_sums / lazy_sums[last]
     if q.dtype.kind == "f":
         shares = shares.astype(q.dtype)
-    counts = [
-        reduce(lazy.transform(_is_below, shares, q.dtype.type(one)), axis=axis, dtype=np.int64)
-        for one in q.ravel().tolist()
-    ]
+    counts = []
+    for one in q.ravel().tolist():
+        number = q.dtype.type(one)
+        is_below = lazy.transform(lambda a, b: (a == 0) | (a < b), shares, number)
+        counts.append(reduce(is_below, axis=axis, dtype=np.int64))
     shape = (*q.shape, *rows.shape)
     checks = has_nan(rows.dtype) and not skips_nan
     if is_host(ordered):

@@ -190,14 +190,8 @@ def _index_or_minus_one(filler: Any) -> Callable[..., Any]:
     return lambda value, index: np.where(value != value, -1, np.where(value == filler, 0, index))
 
 
-# Complex numbers with an infinite part may be less or greater than the filler for NaN.
-
-
-def _filled_triple(x: Any, index: Any, filler: Any) -> Any:
-    return np.where(x == x, x, filler), index, x == x
-
-
 def _first_least(a: Any, b: Any) -> Any:
+    # Complex numbers with an infinite part may be less than the filler for NaN: a flag goes along.
     is_later = less(b[0], a[0])
     return b[0] if is_later else a[0], b[1] if is_later else a[1], a[2] | b[2]
 
@@ -228,7 +222,10 @@ def _index_of_number(
     number = kind.type(filler)
     if kind.kind == "c":
         x = lazy_of(a)
-        elements: Any = applied(_filled_triple, (x, indices_along(x.shape, axis), number), name)
+        operands = (x, indices_along(x.shape, axis), number)
+        elements: Any = applied(
+            lambda x, index, filler: (np.where(x == x, x, filler), index, x == x), operands, name
+        )
         _, *parts = reduce(elements, None, ops[1], axis=axis, keepdims=keepdims)
         parts, index_of = parts[::-1], _complex_index
     else:

@@ -260,10 +260,6 @@ def _extra(x: Any, kind: Any, name: str) -> Any:
     return part.reshape(-1)
 
 
-def _area(left: Any, right: Any, width: Any) -> Any:
-    return width * (right + left) / 2.0
-
-
 @numpy_function("One reduction that computes the areas while reading", arrays=2)
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: Any = -1) -> Any:
     """Return the integral along an axis by the trapezoidal rule.
@@ -295,7 +291,8 @@ def _sides(x: Any, axis: int) -> tuple[Any, Any]:
 
 
 def _areas(y: Any, axis: int, dx: Any, _kind: Any = None) -> Any:
-    return applied(_area, (*_sides(y, axis), dx), "trapezoid")
+    operands = (*_sides(y, axis), dx)
+    return applied(lambda left, right, dx: dx * (right + left) / 2.0, operands, "trapezoid")
 
 
 def _areas_between(y: Any, x: Any, axis: int, x_axis: int) -> Any:

@@ -52,11 +52,10 @@ def _indices(x: Any, where: str) -> tuple[Any, ...]:
         return tuple(select(_positions_of(shape, False), flags_of(x, where)))
     flat = flat_indices(x, where)
     steps = [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
-    return tuple(transform(_index, flat, s, n) for s, n in zip(steps, shape, strict=True))
-
-
-def _index(flat_index: Any, step: Any, length: Any) -> Any:
-    return flat_index // step % length
+    return tuple(
+        transform(lambda index, step, length: index // step % length, flat, s, n)
+        for s, n in zip(steps, shape, strict=True)
+    )
 
 
 @numpy_function(

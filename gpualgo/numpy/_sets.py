@@ -90,7 +90,7 @@ def _fits_int64(a: Any) -> Any:
 def _in_table(x: Any, others: Any, low: int, high: int, invert: bool) -> Any:
     """Look up integers in a table of bools; its last entry stands for all outside its range."""
     size, first = high - low + 1, others.dtype.type(low)
-    indices = lazy.transform(_table_index, others, first)
+    indices = lazy.transform(lambda a, low: np.int64(a) - np.int64(low), others, first)
     flags: Any = lazy.full(others.shape, True)
     table = ga.reduce_by_index(indices, flags, size + 1, False, np.logical_or)
     slot = _slot
@@ -100,10 +100,6 @@ def _in_table(x: Any, others: Any, low: int, high: int, invert: bool) -> Any:
     is_member = lazy.take(table, slots, mode="clip")
     is_member = transform(np.logical_not, is_member) if invert else copy(is_member)
     return _call.in_library_of(is_member, x, "isin")
-
-
-def _table_index(a: Any, low: Any) -> Any:
-    return np.int64(a) - np.int64(low)
 
 
 def _slot(a: Any, low: Any) -> Any:
@@ -245,9 +241,6 @@ def _differs(a: Any, b: Any) -> Any:
     return np.int64(a != b)
 
 
-# --- Along an axis.
-
-
 def _distinct_slices(x: Any, axis: int, wanted: Any) -> tuple[Any, ...]:
     """Return the distinct slices along an axis; slices with a NaN are all distinct."""
     x = copy(x) if is_lazy(x) else _orders.aligned(x)
@@ -371,9 +364,6 @@ def setxor1d(ar1: Any, ar2: Any, assume_unique: Any = False) -> Any:
     previous, following = (lazy.take(merged, indices + by, mode="clip") for by in (-1, 1))
     single = lazy.transform(_is_unique, previous, merged, following, indices, np.int64(count - 1))
     return select(merged, single)
-
-
-# --- Shared helpers.
 
 
 def _pair(
