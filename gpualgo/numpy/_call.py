@@ -246,14 +246,7 @@ def _with_interface(
             if out_index is not None:
                 out = operands[out_index] if out_index < len(operands) else kwargs.get("out")
                 if is_swapped(out):
-                    given: Any = operands if out_index < len(operands) else kwargs
-                    place: Any = out_index if given is operands else "out"
-
-                    def call_with(native: Any) -> Any:
-                        given[place] = native
-                        return fn(*operands, **kwargs)
-
-                    return with_native_outs((out,), call_with)
+                    return _call_with_native_out(fn, operands, kwargs, out_index)
             return fn(*operands, **kwargs)
         except Exception as error:
             renamed = rename_in_message(fn, args, kwargs, error)
@@ -330,6 +323,19 @@ def with_native_outs(outs: tuple[Any, ...], call: Callable[..., Any]) -> Any:
     if len(outs) == 1:
         return result if outs[0] is natives[0] else outs[0]
     return tuple(x if out is None else out for x, out in zip(result, outs, strict=True))
+
+
+def _call_with_native_out(
+    fn: Callable[..., Any], args: list[Any], kwargs: dict[str, Any], index: int
+) -> Any:
+    given: Any = args if index < len(args) else kwargs
+    place: Any = index if given is args else "out"
+
+    def call(native: Any) -> Any:
+        given[place] = native
+        return fn(*args, **kwargs)
+
+    return with_native_outs((given[place],), call)
 
 
 _NUMBERS = frozenset((bool, int, float, complex))

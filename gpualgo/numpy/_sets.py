@@ -157,7 +157,7 @@ _All, _Counts, _Inverse = map(type, (
 
 def _numpy_unique(x: Any, wanted: Any, axis: Any, equal_nan: Any) -> Any:
     """Return what NumPy's function returns for few elements in host memory, else None."""
-    few = _FEW_WITH_INDICES if wanted.indices or wanted.inverse or axis is not None else _call.FEW
+    few = _FEW_WITH_INDICES if wanted[0] or wanted[1] or axis is not None else _call.FEW
     if is_host(x) and _call.is_few(x.size, few) and _call.has_order(x.dtype):
         unique: Any = np.unique
         return unique(x, *wanted, axis, equal_nan=equal_nan)
@@ -182,9 +182,10 @@ def unique(
     array([[1, 5],
            [2, 0]])
     """
-    wanted = sorting.Wanted(bool(return_index), bool(return_inverse), bool(return_counts))
-    if (result := _numpy_unique(ar, wanted, axis, equal_nan)) is not None:
+    options = (return_index, return_inverse, return_counts)
+    if (result := _numpy_unique(ar, options, axis, equal_nan)) is not None:
         return result
+    wanted = sorting.Wanted(*map(bool, options))
     if axis is not None:
         axis = normalize_axis_index(axis, len(ar.shape))
     parts = (
