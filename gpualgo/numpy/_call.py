@@ -12,8 +12,8 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
+from gpualgo import copy
 from gpualgo._algorithms.histogram.arguments import to_host
-from gpualgo._algorithms.transform import copy
 from gpualgo._arrays.view import as_view, view_of
 from gpualgo._base import dtypes, recording
 from gpualgo._driver import default_device, device, staging
@@ -38,14 +38,7 @@ ARRAY_TYPES: set[type] = set()
 
 
 def array_of(x: Any, where: str) -> Any:
-    """Return an argument as a NumPy array, a lazy one, or one of another library.
-
-    Raises
-    ------
-    NotTaken
-        It is a subclass of NumPy's array with further meaning, an array of an unknown
-        library, or of a dtype without kernels.
-    """
+    """Return an argument as a NumPy array, a lazy one, or one of another library."""
     cls = type(x)
     if cls in ARRAY_TYPES:
         return x
@@ -192,39 +185,25 @@ def numpy_function(
 
 def _with_interface(
     fn: Callable[P, R], passes: str, *, arrays: int = 1, weak: bool = False, few: int = FEW,
-    few_bools: int = 0, differs: str = "", native: Callable[..., Any] | None = None,
-    quick: Callable[[Any], Any] | None = None, orders: bool = False,
+    few_bools: int = 0, differs: str = "", quick: Callable[[Any], Any] | None = None,
+    orders: bool = False,
 ) -> Callable[P, R]:  # fmt: skip
     """Return a function with NumPy's interface: docstring, NumPy for few elements, table entry.
 
     The docstring that is written has a line that says what is returned, and examples that use gnp.
+    `passes` tells the docs how often it reads memory, `differs` the known differences from NumPy.
 
-    Parameters
-    ----------
-    passes
-        How often it reads memory, for the docs.
-    arrays
-        How many of the first positional arguments are arrays, which `array_of` converts. After the
-        first one, None and Python numbers are passed unchanged.
-    weak
-        Python numbers are passed unchanged as the first argument, too.
-    few
-        Host arrays of fewer elements in total go to NumPy's function, unless a GPU is selected; 0:
-        never.
-    few_bools
-        The same threshold for a single array of bools without other arguments.
-    differs
-        Known differences from NumPy.
-    native
-        NumPy's function, if its name differs or this NumPy has none.
-    quick
-        Fast path for calls with a single argument, an array of NumPy's own class. It returns the
-        result, or None to continue with the general path. It is skipped while calls are recorded.
-    orders
-        The function orders elements: dtypes that NumPy orders differently do not go to NumPy.
+    The first positional arguments, `arrays` in number, are converted by `array_of`; None and Python
+    numbers after the first one are passed unchanged, if `weak` also as the first. Host arrays of
+    fewer elements in total than `few` go to NumPy's function, unless a GPU is selected; `few_bools`
+    is the threshold for a single array of bools without other arguments. If it `orders` elements,
+    dtypes that NumPy orders differently do not go to NumPy.
+
+    `quick` is called with a single argument of NumPy's own class, unless calls are recorded. It
+    returns the result, or None to continue with the general path.
     """
     name = fn.__name__
-    native_fn = native if native is not None else getattr(np, name, None)
+    native = getattr(np, name, None)
     parameters = inspect.signature(fn).parameters.values()
     # Positional-only parameters cannot be given by keyword: their names are empty.
     parameter_names = [one.name for one in parameters]
@@ -258,10 +237,10 @@ def _with_interface(
                         continue
                 size += x.size
                 is_host = is_host and (not orders or has_order(x.dtype))
-            if arrays and is_host and native_fn is not None:
+            if arrays and is_host and native is not None:
                 is_bool = size < few_bools and len(operands) == 1 and operands[0].dtype == BOOL
                 if is_few(size, few_bools if is_bool and not kwargs else few):
-                    return native_fn(*operands, **kwargs)
+                    return native(*operands, **kwargs)
             if is_computed and (len(operands) > 1 or not _NO_ARRAYS.issuperset(kwargs)):
                 operands, kwargs = _place_lazy_arrays(operands, kwargs, name)
             if out_index is not None:
@@ -278,10 +257,10 @@ def _with_interface(
             finally:
                 del renamed  # its traceback holds this frame and the arguments
 
-    call.__doc__ = _docstring(fn, name, native_fn, passes, differs)
+    call.__doc__ = docstring(fn.__doc__ or "", name, passes, differs)
     call.__module__ = "gpualgo.numpy"
     call.__annotations__ = fn.__annotations__  # which wraps copies before Python 3.14
-    TABLE[name] = Entry(name, call, native_fn, passes, differs)
+    TABLE[name] = Entry(name, call, native, passes, differs)
     return call
 
 
@@ -334,25 +313,29 @@ def is_swapped(out: Any) -> bool:
     return type(out) is np.ndarray and not out.dtype.isnative
 
 
-def native_copy_of(out: Any) -> Any:
-    """Return ``out=`` copied to native byte order if it has the other one, else unchanged."""
-    return out.astype(out.dtype.newbyteorder("=")) if is_swapped(out) else out
+def with_native_outs(outs: tuple[Any, ...], call: Callable[..., Any]) -> Any:
+    """Return ``call(*outs)``; outputs of the other byte order are replaced, then written."""
+    natives = [x.astype(x.dtype.newbyteorder("=")) if is_swapped(x) else x for x in outs]
+    result = call(*natives)
+    for out, native in zip(outs, natives, strict=True):
+        if out is not native:
+            out[...] = native
+    if len(outs) == 1:
+        return result if outs[0] is natives[0] else outs[0]
+    return tuple(x if out is None else out for x, out in zip(result, outs, strict=True))
 
 
 def _call_with_native_out(
     fn: Callable[..., Any], args: list[Any], kwargs: dict[str, Any], index: int
 ) -> Any:
-    """Call a function with an output in native byte order, then copy it to the given one."""
-    if index < len(args):
-        out = args[index]
-        native = args[index] = native_copy_of(out)
-    else:
-        out = kwargs["out"]
-        native = native_copy_of(out)
-        kwargs = {**kwargs, "out": native}
-    fn(*args, **kwargs)
-    out[...] = native
-    return out
+    given: Any = args if index < len(args) else kwargs
+    place: Any = index if given is args else "out"
+
+    def call(native: Any) -> Any:
+        given[place] = native
+        return fn(*args, **kwargs)
+
+    return with_native_outs((given[place],), call)
 
 
 _NUMBERS = frozenset((bool, int, float, complex))
@@ -413,14 +396,13 @@ _SHARED = """
 _EXAMPLES = "Examples\n--------\n>>> import gpualgo.numpy as gnp\n>>> "
 
 
-def _docstring(fn: Callable[..., Any], name: str, native: Any, passes: str, differs: str) -> str:
-    """Return a docstring: the function's first line and examples, and the shared text."""
-    summary, _, examples = inspect.cleandoc(fn.__doc__ or "").partition("\n")
+def docstring(own: str, name: str, passes: str, differs: str, more: str = "") -> str:
+    """Return a docstring: a function's first line and examples, and the shared text."""
+    summary, _, examples = inspect.cleandoc(own).partition("\n")
     examples = examples.replace(">>> ", _EXAMPLES, 1)
-    numpy_name = name if native is not None else getattr(fn, "like", name)
     differences = f" Differs from NumPy: {differs}." if differs else ""
-    shared = inspect.cleandoc(_SHARED.format(name=numpy_name, passes=passes, differs=differences))
-    parts = (summary, shared, examples.strip())
+    shared = inspect.cleandoc(_SHARED.format(name=name, passes=passes, differs=differences))
+    parts = (summary, more, shared, examples.strip())
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -451,14 +433,10 @@ def dtype_of(x: Any, where: str) -> Dtype:
 def check_cast(kind: Dtype, out: Any, where: str, casting: Any = "same_kind") -> Dtype:
     """Return the dtype of ``out=``; raise TypeError if NumPy does not cast ``kind`` to it."""
     wanted = dtype_of(out, where)
-    is_same = wanted == kind
-    if is_same or casting == "unsafe":
-        return wanted
-    is_allowed = (
-        dtypes.can_cast(kind, wanted)
-        if casting == "same_kind"
-        else np.can_cast(kind, wanted, casting)
-    )
+    if casting == "same_kind":
+        is_allowed = dtypes.can_cast(kind, wanted)
+    else:
+        is_allowed = wanted == kind or np.can_cast(kind, wanted, casting)
     if not is_allowed:
         raise TypeError(
             f"{where}: the result's dtype {kind} does not become out's dtype {wanted} by "
@@ -467,11 +445,32 @@ def check_cast(kind: Dtype, out: Any, where: str, casting: Any = "same_kind") ->
     return wanted
 
 
-def warn_of_parts(own: Dtype, wanted: Dtype, stacklevel: int) -> None:
+def check_shape(out: Any, shape: tuple[int, ...], where: str) -> None:
+    if tuple(out.shape) != shape:
+        raise ValueError(f"{where}: out has shape {tuple(out.shape)}, the result has {shape}")
+
+
+def warn(text: str, category: type[Warning] = RuntimeWarning) -> None:
+    """Warn at the line that called this package."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("gpualgo."):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(text, category, stacklevel=level)
+
+
+def warn_of_parts(own: Dtype, wanted: Dtype) -> None:
     """Warn as NumPy does if a cast from complex to real discards imaginary parts."""
     if own.kind == "c" and wanted.kind not in "cb":
         text = "Casting complex values to real discards the imaginary part"
-        warnings.warn(text, np.exceptions.ComplexWarning, stacklevel)
+        warn(text, np.exceptions.ComplexWarning)
+
+
+def bools_of(where: Any, name: str) -> Any:
+    """Return ``where=`` as an array of bool."""
+    mask = array_of(where, f"{name}: where")
+    if (kind := dtype_of(mask, name)) != BOOL:
+        raise TypeError(f"{name}: where has dtype {kind}; pass an array of bool")
+    return mask
 
 
 def new(x: Any, shape: tuple[int, ...], kind: Dtype, where: str = "an array") -> Any:
@@ -489,7 +488,8 @@ def new(x: Any, shape: tuple[int, ...], kind: Dtype, where: str = "an array") ->
 
 
 def copy_to_device_of(x: Any, values: np.ndarray[Any, Any], where: str) -> Any:
-    """Return a host array in the library and on the device of an array x that is not lazy."""
+    """Return a host array in the library and on the device of an array x."""
+    x = new(x, (0,), BOOL) if is_lazy(x) else x
     if isinstance(x, (np.ndarray, np.generic)):
         return values
     if recording.is_capturing():
@@ -532,30 +532,18 @@ def axis_of(axis: Any, ndim: int, where: str) -> int:
 
 
 def fill(out: Any, value: Any) -> None:
-    """Write one number to all elements of an array."""
     if isinstance(out, np.ndarray):
         out[...] = value
-        return
-    view = view_of(out, "out")
-    number = full(tuple(out.shape), value, dtype=view.dtype)
-    copy(number, out=out)
+    else:
+        copy(full(tuple(out.shape), value, dtype=dtype_of(out, "out")), out=out)
 
 
 def evaluate_into(x: Any, out: Any, where: str) -> Any:
     """Compute a lazy array: into a new array, or into one of its shape and any dtype."""
     if out is None:
         return copy(x)
-    if tuple(out.shape) != x.shape:
-        raise ValueError(f"{where}: out has shape {tuple(out.shape)}, the result has {x.shape}")
+    check_shape(out, x.shape, where)
     write(cast(x, dtype_of(out, where), where), out)
-    return out
-
-
-def copy_back(out: Any, result: Any) -> Any:
-    """Copy a result to ``out=`` if it was computed in other memory, and return ``out=``."""
-    if out is None or out is result:
-        return result
-    out[...] = result
     return out
 
 

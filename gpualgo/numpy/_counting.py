@@ -4,24 +4,17 @@ from __future__ import annotations
 
 import functools
 import operator
-import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpualgo._algorithms.by_index import reduce_by_index
-from gpualgo._algorithms.extremes import minmax
-from gpualgo._algorithms.histogram import histogram as count_samples
+from gpualgo import histogram as count_samples
+from gpualgo import kth_value, minmax, reduce, reduce_by_index, select, transform
 from gpualgo._algorithms.histogram.arguments import finite_ends
 from gpualgo._algorithms.histogram.bins import Bins
-from gpualgo._algorithms.reduce import reduce
-from gpualgo._algorithms.select import select
-from gpualgo._algorithms.top_k import kth_value
-from gpualgo._algorithms.transform import transform
 from gpualgo._base import dtypes
 from gpualgo._base.errors import shown
-from gpualgo._lazy import is_lazy
 from gpualgo._lazy.combining import applied
 from gpualgo._operators.tokens import same
 from gpualgo.lazy import asarray as lazy_of
@@ -31,15 +24,15 @@ from gpualgo.numpy._call import NotTaken, array_of, host_of, is_host, numpy_func
 _range = range
 
 
-class ResolvedBins(NamedTuple):
-    """Edges in host memory, and the range of even bins (None for edges given by the caller)."""
+Array = np.ndarray[Any, Any]
+# Edges in host memory, and what `gpualgo.histogram` takes: a number of bins and their range, or
+# edges and None.
+ResolvedBins = tuple[Array, int | Array, tuple[Any, Any] | None]
 
-    edges: np.ndarray[Any, Any]
-    ends: tuple[Any, Any] | None
 
-
-def bins_of(x: Any, kind: Any, bins: Any, range: Any, has_weights: bool, name: str) -> ResolvedBins:
-    """Return the bins of samples of a dtype, as NumPy defines them."""
+def bins_of(x: Any, bins: Any, range: Any, has_weights: bool, name: str) -> ResolvedBins:
+    """Return the bins of samples, as NumPy defines them."""
+    kind = sample_dtype(x, name)
     if isinstance(bins, str):
         rule = RULES.get(bins)
         if rule is None:
@@ -58,16 +51,15 @@ def bins_of(x: Any, kind: Any, bins: Any, range: Any, has_weights: bool, name: s
         if number < 1:
             raise ValueError(f"{name}: bins is {number}; pass one or more")
         return _even_bins(kind, number, ends_of(x, range, name))
-    return ResolvedBins(edges_of(bins, name), None)
+    return _given_bins(bins, name)
 
 
 def is_edges(bins: Any) -> bool:
-    """Return whether bins are edges rather than a number of bins."""
     ndim = getattr(bins, "ndim", None)
     return bool(np.ndim(bins) if ndim is None else ndim)
 
 
-def edges_of(bins: Any, name: str) -> np.ndarray[Any, Any]:
+def edges_of(bins: Any, name: str) -> Array:
     """Return the given edges in host memory."""
     is_foreign = hasattr(bins, "dtype") and not isinstance(bins, (np.ndarray, np.generic))
     edges = host_of(bins, f"{name}: bins") if is_foreign else np.asarray(bins)
@@ -79,9 +71,14 @@ def edges_of(bins: Any, name: str) -> np.ndarray[Any, Any]:
     return edges
 
 
+def _given_bins(bins: Any, name: str) -> ResolvedBins:
+    edges = edges_of(bins, name)
+    return edges, edges.astype(edges.dtype.newbyteorder("="), copy=False), None
+
+
 def _even_bins(kind: Any, number: int, ends: tuple[Any, Any]) -> ResolvedBins:
     try:
-        return ResolvedBins(Bins(kind, number, None, *ends).all_edges(), ends)
+        return Bins(kind, number, None, *ends).all_edges(), number, ends
     except ValueError:
         raise ValueError(
             f"Too many bins for data range: {number} from {ends[0]} to {ends[1]} have edges that "
@@ -116,10 +113,6 @@ def _range_end(end: Any, name: str) -> Any:
             raise ValueError(f"{name}: range holds an array of shape {value.shape}; pass numbers")
         return np.uint8(value) if value.dtype.kind == "b" else value[()]
     return end
-
-
-def native(edges: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    return edges.astype(edges.dtype.newbyteorder("="), copy=False)
 
 
 def _check_kernel(kind: np.dtype[Any], where: str) -> None:
@@ -202,8 +195,7 @@ def _stone(x: _Samples) -> Any:
     most = max(100, int(np.sqrt(n)))
     best = min(_range(1, most + 1), key=error)
     if best == most:
-        text = "The number of bins estimated may be suboptimal."
-        warnings.warn(text, RuntimeWarning, stacklevel=6)
+        _call.warn("The number of bins estimated may be suboptimal.")
     return extent / best
 
 
@@ -291,8 +283,7 @@ def _weights_of(weights: Any, shape: tuple[int, ...], name: str) -> Any:
 
 def _warn_of_bool(a: Any) -> None:
     if _call.dtype_of(a, "histogram").kind == "b":
-        text = f"Converting input from bool to {np.uint8} for compatibility."
-        warnings.warn(text, RuntimeWarning, stacklevel=4)
+        _call.warn(f"Converting input from bool to {np.uint8} for compatibility.")
 
 
 @numpy_function(
@@ -313,28 +304,27 @@ def histogram(
     if (weights is not None or type(bins) is str) and are_few((a, weights)):
         return np.histogram(a, bins, range, density, weights)
     _warn_of_bool(a)
-    kind = sample_dtype(a, name)
-    resolved = bins_of(a, kind, bins, range, weights is not None, name)
+    resolved = bins_of(a, bins, range, weights is not None, name)
     counts = _count(a, resolved, weights, name)
-    edges = _call.copy_to_device_of(counts, resolved.edges, name)
+    edges = _call.copy_to_device_of(counts, resolved[0], name)
     if density:
-        return density_of(counts, (np.diff(resolved.edges),), name), edges
+        return density_of(counts, (np.diff(resolved[0]),), name), edges
     return counts, edges
 
 
 def _count(a: Any, resolved: ResolvedBins, weights: Any, name: str) -> Any:
     """Return the counts of samples, or the sums of their weights in the weights' dtype."""
+    edges, bins, ends = resolved
     weights_dtype = None if weights is None else _call.dtype_of(weights, name)
-    if resolved.edges.size < 2:
+    if edges.size < 2:
         empty = np.empty(0, COUNT if weights_dtype is None else weights_dtype)
-        return _call.copy_to_device_of(library_argument(a), empty, name)
-    bins = native(resolved.edges) if resolved.ends is None else resolved.edges.size - 1
+        return _call.copy_to_device_of(a, empty, name)
     if weights_dtype is not None and weights_dtype.kind == "b":
-        if resolved.ends is None and 0 not in shape_of(a):
+        if ends is None and 0 not in shape_of(a):
             raise TypeError(f"{name}: bool weights cannot be summed between explicit edges")
-        sums = count_samples(a, bins, resolved.ends, weights=weights)
+        sums = count_samples(a, bins, ends, weights=weights)
         return transform(_call.is_true, sums, dtype=weights_dtype)
-    return count_samples(a, bins, resolved.ends, weights=weights, dtype=weights_dtype)
+    return count_samples(a, bins, ends, weights=weights, dtype=weights_dtype)
 
 
 def density_of(counts: Any, widths: tuple[np.ndarray[Any, Any], ...], name: str) -> Any:
@@ -344,13 +334,8 @@ def density_of(counts: Any, widths: tuple[np.ndarray[Any, Any], ...], name: str)
         return counts / size / counts.sum()
     total = reduce(counts)
     kind = np.result_type(_call.dtype_of(counts, name), FLOAT)
-    return transform(
-        _density, counts, _call.copy_to_device_of(counts, size, name), total, dtype=kind
-    )
-
-
-def _density(n: Any, size: Any, total: Any) -> Any:
-    return n / size / total
+    sizes = _call.copy_to_device_of(counts, size, name)
+    return transform(lambda n, size, total: n / size / total, counts, sizes, total, dtype=kind)
 
 
 @numpy_function(
@@ -367,14 +352,8 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
     name = "histogram_bin_edges"
     _warn_of_bool(a)
     weights = _weights_of(weights, shape_of(a), name)
-    kind = sample_dtype(a, name)
-    resolved = bins_of(a, kind, bins, range, weights is not None, name)
-    return _call.copy_to_device_of(library_argument(a), resolved.edges, name)
-
-
-def library_argument(a: Any) -> Any:
-    """Return an array whose library and device results of an argument have."""
-    return _call.new(a, (0,), FLOAT) if is_lazy(a) else a
+    edges, _, _ = bins_of(a, bins, range, weights is not None, name)
+    return _call.copy_to_device_of(a, edges, name)
 
 
 # --- Histograms of several dimensions, in one pass over the samples.
@@ -413,24 +392,17 @@ def _count_joint(sample: Any, bins: Any, range: Any, density: Any, weights: Any,
         if dtypes.kind(_call.dtype_of(weights, name)) == "c":
             raise TypeError(f"{name}: weights are complex; pass the parts separately")
     edges, numbers, ends = _joint_bins(columns, bins, range, name)
-    counts = _joint_counts(columns, edges, numbers, ends, weights, name)
+    samples = tuple([_comparable(x, edge, name) for x, edge in zip(columns, edges, strict=True)])
+    if any(one.size < 2 for one in edges):
+        empty = np.zeros([max(one.size - 1, 0) for one in edges])
+        counts = _call.copy_to_device_of(columns[0], empty, name)
+    elif weights is not None:
+        counts = count_samples(samples, numbers, ends, weights=weights, dtype=FLOAT)
+    else:
+        counts = transform(same, count_samples(samples, numbers, ends), dtype=FLOAT)
     if density:
         counts = density_of(counts, tuple(map(np.diff, edges)), name)
     return counts, [_call.copy_to_device_of(counts, one, name) for one in edges]
-
-
-def _joint_counts(
-    columns: list[Any], edges: list[Any], numbers: tuple[Any, ...], ends: tuple[Any, ...],
-    weights: Any, name: str,
-) -> Any:  # fmt: skip
-    shape = tuple(one.size - 1 for one in edges)
-    if any(n < 1 for n in shape):
-        empty = np.zeros([max(n, 0) for n in shape])
-        return _call.copy_to_device_of(library_argument(columns[0]), empty, name)
-    samples = tuple([_comparable(x, edge, name) for x, edge in zip(columns, edges, strict=True)])
-    if weights is not None:
-        return count_samples(samples, numbers, ends, weights=weights, dtype=FLOAT)
-    return transform(same, count_samples(samples, numbers, ends), dtype=FLOAT)
 
 
 def _comparable(x: Any, edges: Any, name: str) -> Any:
@@ -483,11 +455,10 @@ def _has_length(bins: Any) -> bool:
     return bool(bins.shape) if hasattr(bins, "shape") else hasattr(bins, "__len__")
 
 
-def _dimension(x: Any, bins: Any, range: Any, kind: Any, name: str) -> tuple[Any, Any, Any]:
-    """Return one dimension's edges, and the bins and range that `gpualgo.histogram` takes."""
+def _dimension(x: Any, bins: Any, range: Any, kind: Any, name: str) -> ResolvedBins:
+    """Return the bins of one dimension."""
     if is_edges(bins):
-        edges = edges_of(bins, name)
-        return edges, native(edges), None
+        return _given_bins(bins, name)
     if bins < 1:
         raise ValueError(f"{name}: bins is {bins}; pass one or more")
     low, high = ends_of(x, range, name)
@@ -528,9 +499,6 @@ def histogram2d(
     return counts, edges[0], edges[1]
 
 
-# --- Counts of integers: each integer is a bin.
-
-
 @numpy_function(
     "Min and max first (the call waits), then one histogram; with weights one reduction by index",
     arrays=0, few=0,
@@ -553,7 +521,7 @@ def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
         return np.bincount(original, weights, least)
     _check_bincount(x, weights, least, name, is_array=hasattr(original, "dtype"))
     if not shape_of(x)[0]:
-        return _call.copy_to_device_of(library_argument(x), np.zeros(least, COUNT), name)
+        return _call.copy_to_device_of(x, np.zeros(least, COUNT), name)
     low, high = (int(host_of(one, name)) for one in minmax(x))
     if low < 0:
         raise ValueError(f"{name}: x holds {low}; pass integers from 0 on")

@@ -5,15 +5,14 @@ from __future__ import annotations
 import functools
 import math
 import operator
-import warnings
 from typing import Any
 
 import numpy as np
 
-from gpualgo._algorithms.transform import copy, transform
+from gpualgo import copy, transform
 from gpualgo._base import dtypes
 from gpualgo._base.errors import CompileError, shown
-from gpualgo._lazy import is_lazy, operators
+from gpualgo._lazy import is_lazy
 from gpualgo._lazy.combining import applied
 from gpualgo.lazy import functions
 from gpualgo.numpy import _call
@@ -125,26 +124,18 @@ def isclose(a: Any, b: Any, rtol: Any = 1.0e-5, atol: Any = 1.0e-8, equal_nan: A
     if not all(np.all(np.isfinite(one)) for one in on_host):
         message = f"One of rtol or atol is not valid, atol: {atol}, rtol: {rtol}"
         if np.geterr()["invalid"] == "warn":
-            warnings.warn(message, RuntimeWarning, stacklevel=3)
+            _call.warn(message)
         elif np.geterr()["invalid"] == "raise":
             raise FloatingPointError(message)
     op = _close_or_nan if equal_nan else _close
     return mapped(op, (x, float(y) if type(y) is int else y, rtol, atol), None, "isclose")
 
 
-def _is_posinf(x: Any) -> Any:
-    return np.isinf(x) & (x > 0)
-
-
-def _is_neginf(x: Any) -> Any:
-    return np.isinf(x) & (x < 0)
-
-
 @numpy_function(
     "One transform",
-    ("isposinf", _is_posinf, "Return where elements are positive infinity.",
+    ("isposinf", lambda x: np.isinf(x) & (x > 0), "Return where elements are positive infinity.",
      'gnp.isposinf([1.0, float("inf"), -float("inf")])', "array([False,  True, False])"),
-    ("isneginf", _is_neginf, "Return where elements are negative infinity.",
+    ("isneginf", lambda x: np.isinf(x) & (x < 0), "Return where elements are negative infinity.",
      'gnp.isneginf([1.0, float("inf"), -float("inf")])', "array([False, False,  True])"),
 )  # fmt: skip
 def _is_infinite(name: str, op: Any, x: Any, out: Any = None) -> Any:
@@ -198,19 +189,11 @@ def _part(name: str, native: Any, val: Any) -> Any:
 
 
 def _angle(z: Any) -> Any:
-    return np.arctan2(np.imag(z), np.real(z))
+    return np.arctan2(np.imag(z) * 1, np.real(z))  # of a bool, NumPy takes the integer 0
 
 
 def _degrees(z: Any) -> Any:
-    return np.arctan2(np.imag(z), np.real(z)) * (180 / math.pi)
-
-
-def _angle_of_real(x: Any) -> Any:
-    return np.arctan2(0, x)
-
-
-def _degrees_of_real(x: Any) -> Any:
-    return np.arctan2(0, x) * (180 / math.pi)
+    return _angle(z) * (180 / math.pi)
 
 
 @numpy_function("One transform; host arrays: NumPy's loops on all cores")
@@ -220,14 +203,12 @@ def angle(z: Any, deg: Any = False) -> Any:
     >>> gnp.angle([1, 1j, -1], deg=True)
     array([  0.,  90., 180.])
     """
-    is_complex = _call.dtype_of(z, "angle").kind == "c"
     if type(z) is np.ndarray and _call.is_few(z.size, _call.ALL):
-        angles = UFUNCS["arctan2"](z.imag if is_complex else 0, z.real)
+        angles = UFUNCS["arctan2"](z.imag if z.dtype.kind == "c" else 0, z.real)
         if not deg:
             return angles
         return UFUNCS["multiply"](angles, 180 / math.pi, out=angles if angles.ndim else None)
-    ops = (_angle, _degrees) if is_complex else (_angle_of_real, _degrees_of_real)
-    return mapped(ops[bool(deg)], (z,), None, "angle")
+    return mapped(_degrees if deg else _angle, (z,), None, "angle")
 
 
 # --- Rounding to decimals, tens or integers: one transform each.
@@ -244,21 +225,17 @@ def _round(name: str, a: Any, decimals: Any = 0, out: Any = None) -> Any:
     decimals = operator.index(decimals)
     if not -(1 << 31) <= decimals < 1 << 31:
         raise OverflowError(f"{name}: decimals={decimals} is beyond 32 bits")
-    kind = dtypes.kind(_call.dtype_of(a, name))
-    out = _call.out_of(out, name)
-    if out is not None and tuple(out.shape) != tuple(a.shape):
-        message = f"{name}: out has shape {tuple(out.shape)}, the result has {tuple(a.shape)}"
-        raise ValueError(message)
-    if kind in "ui" and decimals >= 0:
-        return UFUNCS["positive"](a, out=out)
-    if not decimals:
-        return UFUNCS["rint"](a, out=out)
-    if kind in "ui":
+    dtype, out = _call.dtype_of(a, name), _call.out_of(out, name)
+    is_integer = dtypes.kind(dtype) in "ui"
+    if out is not None:
+        _call.check_shape(out, tuple(a.shape), name)
+    if not decimals or (is_integer and decimals > 0):
+        return UFUNCS["positive" if is_integer else "rint"](a, out=out)
+    if is_integer:
         unit = _power_of_ten(-decimals)
         if math.isinf(unit):
             raise NotTaken(f"{name}: decimals={decimals} is beyond float64; use numpy.{name}")
         return _round_to_tens(a, unit, out, name)
-    dtype = _call.dtype_of(a, name)
     if dtype.kind == "b":
         raise NotTaken(f"{name}: bools have no decimals; use numpy.{name}")
     op = _to_decimals if decimals > 0 else _to_tens
@@ -303,7 +280,7 @@ def _round_to_tens(x: Any, unit: float, out: Any, name: str) -> Any:
             raise ValueError(f"{name}: out is read-only")
         _call.check_cast(np.dtype(float), out, name)
         return _call.evaluate_into(rounded, out, name)
-    rounded = operators.cast(rounded, np.dtype(float), _call.dtype_of(x, name), name)
+    rounded = _call.cast(rounded, _call.dtype_of(x, name), name)
     return rounded if is_lazy(x) else _call.number_of(copy(rounded))
 
 
@@ -315,9 +292,6 @@ def fix(x: Any, out: Any = None) -> Any:
     array([ 2., -2.])
     """
     return UFUNCS["trunc"](x, out=out)
-
-
-# --- Functions of numbers, compiled into one kernel for arrays.
 
 
 class vectorize:
@@ -426,10 +400,7 @@ def _as_types(elements: Any, kinds: tuple[np.dtype[Any], ...]) -> Any:
         raise ValueError(
             f"vectorize: the function returns {len(parts)} numbers, otypes has {len(kinds)}"
         )
-    converted = [
-        x if x.dtype == kind else operators.cast(x, x.dtype, kind, "vectorize")
-        for x, kind in zip(parts, kinds, strict=True)
-    ]
+    converted = [_call.cast(x, kind, "vectorize") for x, kind in zip(parts, kinds, strict=True)]
     return converted[0] if names is None else tuple(converted)
 
 

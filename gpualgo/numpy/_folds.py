@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import operator
-import warnings
 from typing import Any
 
 import numpy as np
 
-from gpualgo._algorithms.reduce import reduce
-from gpualgo._algorithms.scan import inclusive_scan
-from gpualgo._algorithms.transform import copy, transform
+from gpualgo import copy, inclusive_scan, reduce, transform
 from gpualgo._base import dtypes
 from gpualgo._base.errors import shown
 from gpualgo._lazy import is_lazy
-from gpualgo._lazy.combining import led_by
+from gpualgo._lazy.combining import applied, led_by
 from gpualgo._lazy.expression_cache import ExpressionCache
 from gpualgo._operators.tokens import same
 from gpualgo._pipeline import checks
@@ -49,13 +47,7 @@ _plain_scans: dict[tuple[np.ufunc, Any], tuple[Any, Any]] = {}
 
 
 def accumulated(ufunc: np.ufunc, x: Any, axis: Any, dtype: Any, out: Any, name: str) -> Any:
-    """Return ``ufunc.accumulate``: one scan, and a conversion if it computes in a wider dtype.
-
-    Raises
-    ------
-    TypeError, ValueError, numpy.exceptions.AxisError
-        As NumPy.
-    """
+    """Return ``ufunc.accumulate``: one scan, and a conversion if it computes in a wider dtype."""
     if dtype is out is None and (axis is None or type(axis) is int) and type(x) in ARRAY_TYPES:
         plan = _plain_scans.get((ufunc, x.dtype))
         if plan is not None and (axis is None or x.ndim):
@@ -72,10 +64,8 @@ def accumulated(ufunc: np.ufunc, x: Any, axis: Any, dtype: Any, out: Any, name: 
             _plain_scans[ufunc, x.dtype] = op, wide
         return inclusive_scan(x, None, op, axis=axis, dtype=wide)
     if wanted == wide:
-        try:
+        with contextlib.suppress(ValueError):  # out overlaps x, or has another shape
             return inclusive_scan(x, None, op, axis=axis, dtype=wide, out=out)
-        except ValueError:  # out overlaps x, or has another shape: `stored` raises
-            pass
     result = inclusive_scan(x, None, op, axis=axis, dtype=wide)
     if out is None:  # the result is a narrower float
         return transform(same, result, dtype=wanted)
@@ -93,7 +83,7 @@ def converted_for_scan(
         kind = kind_of(ufunc, own, dtype, name)
     wide = wide_of(ufunc, kind)
     if own != wide and not (dtypes.can_cast(own, wide) and own.kind != "b"):
-        x = lazy_as(real_of(x, own, wide, stacklevel=8)[0], wide)
+        x = lazy_as(real_of(x, own, wide)[0], wide)
     return x, operator_of(ufunc, wide), kind, wide
 
 
@@ -118,9 +108,7 @@ def mask_of(where: Any, shape: tuple[int, ...], name: str) -> Any:
             mask = mask.astype(bool)  # as NumPy does with lists and numbers
         if not mask.ndim:
             return None if mask else full(shape, False)
-    mask = array_of(mask, f"{name}: where")
-    if (kind := _call.dtype_of(mask, name)) != BOOL:
-        raise TypeError(f"{name}: where has dtype {kind}; pass an array of bool")
+    mask = _call.bools_of(mask, name)
     if len(mask.shape) > len(shape):
         raise ValueError(f"{name}: where has shape {mask.shape}, more axes than {shape}")
     return mask
@@ -183,29 +171,14 @@ def reduced(
     where: Any, name: str,
 ) -> Any:  # fmt: skip
     """Return ``ufunc.reduce`` in one pass."""
-    if dtype is out is None and where is initial is UNSET:
-        plan = _cached_plan(ufunc, a)
-        if plan is not None and (axis is None or (type(axis) is int and len(a.shape))):
+    is_computed = isinstance(a, LazyArray)
+    has_options = dtype is not None or out is not None or not (where is initial is UNSET)
+    if not has_options and (is_computed or type(a) in ARRAY_TYPES):
+        plan = _plain_reductions.get((ufunc, a.dtype))
+        fits = 0 not in a.shape and (axis is None or (type(axis) is int and len(a.shape)))
+        if plan is not None and fits and not (is_computed and plan[2] != a.dtype):
             keepdims = False if keepdims is UNSET else flag_of(keepdims, name)
             return reduce(a, plan[0], plan[1], axis=axis, keepdims=keepdims, dtype=plan[2])
-    return _reduced(ufunc, a, axis, dtype, out, keepdims, initial, where, name)
-
-
-def _cached_plan(ufunc: np.ufunc, a: Any) -> tuple[Any, Any, Dtype] | None:
-    """Return how an array of a GPU or a lazy array was reduced before without options."""
-    is_computed = isinstance(a, LazyArray)
-    if not is_computed and type(a) not in ARRAY_TYPES:
-        return None
-    plan = _plain_reductions.get((ufunc, a.dtype))
-    if plan is None or 0 in a.shape or (is_computed and plan[2] != a.dtype):
-        return None
-    return plan
-
-
-def _reduced(
-    ufunc: np.ufunc, a: Any, axis: Any, dtype: Any, out: Any, keepdims: Any, initial: Any,
-    where: Any, name: str,
-) -> Any:  # fmt: skip
     keepdims, out = flag_of(keepdims, name), _call.out_of(out, name)
     axis = axis_of(axis, a.ndim, name)
     if 0 in a.shape:
@@ -231,7 +204,7 @@ def _reduced(
     is_read = is_read and not isinstance(a, LazyArray)
     acc, op = wide(kind) if is_read else wide_of(ufunc, kind), operator_of(ufunc, kind)
     x = a if is_read else lazy_as(a, acc)
-    if dtype is out is None and initial is UNSET and x is a and acc == kind == wide(kind):
+    if not has_options and x is a and acc == kind == wide(kind):
         _plain_reductions[ufunc, a.dtype] = start, op, acc
     direct_out = out if is_read and is_direct(a, out, acc, name) else None
     result = reduce(x, start, op, axis=axis, keepdims=keepdims, dtype=acc, out=direct_out)
@@ -255,32 +228,41 @@ def check_some(
 
 
 def has_nan(a: Any, name: str) -> bool:
-    """Return whether a's dtype can represent NaN."""
     return dtypes.kind(_call.dtype_of(a, name)) in "fc"
 
 
-def real_of(a: Any, own: Dtype, kind: Dtype, stacklevel: int = 6) -> tuple[Any, Dtype]:
+def _replace_nan(x: Any, number: Any) -> Any:
+    return np.where(x == x, x, number)
+
+
+_NAN_REPLACED = ExpressionCache(lambda x, number: applied(_replace_nan, (x, number), ""))
+
+
+def nan_replaced(a: Any, number: Any, name: str) -> Any:
+    """Return an array in which NaN counts as a number, lazily; unchanged for None."""
+    if number is None or not has_nan(a, name):
+        return a
+    return _NAN_REPLACED((a,), name, _call.dtype_of(a, name).type(number))
+
+
+def real_of(a: Any, own: Dtype, kind: Dtype) -> tuple[Any, Dtype]:
     """Return complex numbers without imaginary parts if the result is real."""
     if own.kind != "c" or kind.kind in "cb":
         return a, own
-    _call.warn_of_parts(own, kind, stacklevel)
+    _call.warn_of_parts(own, kind)
     real = lazy_of(a).real
     return real, real.dtype
 
 
 def flag_of(keepdims: Any, name: str) -> bool:
     """Return ``keepdims=`` as True or False."""
-    if keepdims is UNSET:
-        return False
-    if type(keepdims) is not bool:
-        try:
-            return bool(operator.index(keepdims))
-        except TypeError:
-            if not isinstance(keepdims, np.bool_):
-                raise TypeError(
-                    f"{name}: keepdims must be True or False, got {shown(keepdims)}"
-                ) from None
-    return bool(keepdims)
+    if keepdims is UNSET or isinstance(keepdims, (bool, np.bool_)):
+        return keepdims is not UNSET and bool(keepdims)
+    try:
+        return bool(operator.index(keepdims))
+    except TypeError:
+        message = f"{name}: keepdims must be True or False, got {shown(keepdims)}"
+        raise TypeError(message) from None
 
 
 def axis_of(axis: Any, ndim: int, name: str) -> Any:
@@ -315,22 +297,11 @@ def wider(kind: Dtype, wanted: Dtype) -> Dtype:
     return np.promote_types(kind, wanted)
 
 
-# --- Any and all of numbers.
-
-
-def _first_true(a: Any, b: Any) -> Any:
-    return a if a != 0 else b
-
-
-def _first_false(a: Any, b: Any) -> Any:
-    return b if a != 0 else a
-
-
 # In host memory, operators that return an element which decides, and where they begin.
-_DECIDING: Any = {np.logical_or: (_first_true, 0), np.logical_and: (_first_false, 1)}
-
-
-# --- Results.
+_DECIDING: Any = {
+    np.logical_or: (lambda a, b: a if a != 0 else b, 0),
+    np.logical_and: (lambda a, b: b if a != 0 else a, 1),
+}
 
 
 def is_direct(a: Any, out: Any, kind: Dtype, name: str) -> bool:
@@ -350,10 +321,7 @@ def cast_result(result: Any, kind: Dtype, out: Any, name: str) -> Any:
     if isinstance(result, (np.generic, np.ndarray)):
         if out is None:
             return np.asarray(result).astype(wanted, copy=False)[()]
-        if out.shape != np.shape(result):
-            raise ValueError(
-                f"{name}: out has shape {out.shape}, the result has {np.shape(result)}"
-            )
+        _call.check_shape(out, np.shape(result), name)
         np.copyto(out, result, casting="unsafe")
         return out
     if own == wanted and isinstance(result, LazyArray):
@@ -361,7 +329,7 @@ def cast_result(result: Any, kind: Dtype, out: Any, name: str) -> Any:
     if own == wanted and out is None:
         return result
     if own.kind == "c" != wanted.kind:
-        _call.warn_of_parts(own, wanted, stacklevel=5)
+        _call.warn_of_parts(own, wanted)
         return copy(lazy_of(result).real.astype(wanted), out=out)
     if dtypes.can_cast(own, wanted) and not isinstance(result, LazyArray):
         return transform(same, result, dtype=wanted, out=out)
@@ -373,7 +341,7 @@ def is_on_host(x: Any) -> bool:
     return isinstance(x, (bool, np.generic, np.ndarray))
 
 
-def warn(text: str, is_so: Any, stacklevel: int = 5) -> None:
+def warn(text: str, is_so: Any) -> None:
     """Warn as NumPy does if a condition in host memory is true; device conditions are ignored."""
     if is_on_host(is_so) and np.any(is_so):
-        warnings.warn(text, RuntimeWarning, stacklevel=stacklevel)
+        _call.warn(text)

@@ -20,19 +20,8 @@ from gpualgo._operators.numpy_rules import table
 # that memory limits, where one core reaches most of the bandwidth of two.
 DEAR, CHEAP = (1 << 15, 1 << 17), (1 << 18, 1 << 22)
 ROW = 1 << 13  # products that one call of BLAS sums
-_DEAR = frozenset(
-    (
-        *table.LIBM,
-        "floor_divide",
-        "remainder",
-        "fmod",
-        "divmod",
-        "gcd",
-        "lcm",
-        "heaviside",
-        "nextafter",
-    )
-)
+_DEAR = {*table.LIBM, "floor_divide", "remainder", "fmod", "divmod", "gcd", "lcm"}
+_DEAR |= {"heaviside", "nextafter"}
 
 Array = np.ndarray[Any, Any]
 
@@ -107,9 +96,13 @@ def _in_blocks(
     if kwargs.get("dtype") is not None:
         options["signature"] = (*(None,) * ufunc.nin, *(np.dtype(kwargs["dtype"]),) * ufunc.nout)
     result_dtypes = ufunc.resolve_dtypes((*kinds, *(None,) * ufunc.nout), **options)[ufunc.nin :]
-    pairs = zip(_one_for_each(outs, ufunc), result_dtypes, strict=True)
+    outs = outs if len(outs) == ufunc.nout else (None,) * ufunc.nout
+    pairs = zip(outs, result_dtypes, strict=True)
     targets = tuple([_new_output(given, shape, kind) if o is None else o for o, kind in pairs])
-    arrays = [_broadcast(x, shape) for x in (*given, *targets)]
+    arrays = [
+        np.broadcast_to(x, shape) if _has_axes(x) and x.shape != shape else x
+        for x in (*given, *targets)
+    ]
     rows, row = _rows(arrays, shape, targets[0])
     step = max(1, block // row)
     tasks = -(-len(rows[-1]) // step)
@@ -120,15 +113,11 @@ def _in_blocks(
         with np.errstate(**handling):  # threads do not inherit it
             for task in range(begin, end):
                 part = slice(task * step, min(last, task * step + step))
-                operands = [x[part] if isinstance(x, np.ndarray) and x.ndim else x for x in rows]
+                operands = [x[part] if _has_axes(x) else x for x in rows]
                 ufunc(*operands[:nin], out=tuple(operands[nin:]), **kwargs)
 
     threads.run(body, tasks, num_bytes)
     return targets if len(targets) > 1 else targets[0]
-
-
-def _one_for_each(outs: tuple[Any, ...], ufunc: np.ufunc) -> tuple[Any, ...]:
-    return outs if len(outs) == ufunc.nout else (None,) * ufunc.nout
 
 
 def _new_output(given: Sequence[Any], shape: tuple[int, ...], kind: np.dtype[Any]) -> Array:
@@ -139,19 +128,20 @@ def _new_output(given: Sequence[Any], shape: tuple[int, ...], kind: np.dtype[Any
     return array.transpose(extents.inverse(order)) if order else array
 
 
-def _broadcast(x: Any, shape: tuple[int, ...]) -> Any:
-    if not isinstance(x, np.ndarray) or not x.ndim or x.shape == shape:
-        return x
-    return np.broadcast_to(x, shape)
+def _has_axes(x: Any) -> bool:
+    return isinstance(x, np.ndarray) and x.ndim > 0
 
 
 def _rows(arrays: list[Any], shape: tuple[int, ...], target: Array) -> tuple[list[Any], int]:
     """Return the operands with the axis to split first, and the number of elements in its rows."""
-    operands = [x for x in arrays if isinstance(x, np.ndarray) and x.ndim]
+    operands, row = [x for x in arrays if _has_axes(x)], 1
     if all(x.flags.c_contiguous for x in operands):
-        return [x.reshape(-1) if isinstance(x, np.ndarray) and x.ndim else x for x in arrays], 1
-    if all(x.flags.f_contiguous for x in operands):
-        return [x.T.reshape(-1) if isinstance(x, np.ndarray) and x.ndim else x for x in arrays], 1
-    axis = max(range(len(shape)), key=lambda i: (shape[i] > 1, abs(target.strides[i])))
-    moved = [np.moveaxis(x, axis, 0) if isinstance(x, np.ndarray) and x.ndim else x for x in arrays]
-    return moved, int(np.prod(shape, dtype=np.int64)) // shape[axis]
+        rows = [x.reshape(-1) for x in operands]
+    elif all(x.flags.f_contiguous for x in operands):
+        rows = [x.T.reshape(-1) for x in operands]
+    else:
+        axis = max(range(len(shape)), key=lambda i: (shape[i] > 1, abs(target.strides[i])))
+        rows = [np.moveaxis(x, axis, 0) for x in operands]
+        row = int(np.prod(shape, dtype=np.int64)) // shape[axis]
+    each = iter(rows)
+    return [next(each) if _has_axes(x) else x for x in arrays], row

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo._algorithms.reduce import reduce
-from gpualgo._algorithms.transform import copy, transform
+from gpualgo import copy, reduce, transform
 from gpualgo._base import dtypes
 from gpualgo._base.errors import shown
 from gpualgo._lazy.combining import applied
@@ -69,11 +68,7 @@ def divided(total: Any, count: Any, kind: Any, out: Any, name: str) -> Any:
     return copy(_QUOTIENTS((total, count), name, wanted), out=out)
 
 
-def _quotients(total: Any, count: Any, wanted: Any) -> Any:
-    return reductions.lazy_as(total / count, wanted)
-
-
-_QUOTIENTS = ExpressionCache(_quotients)
+_QUOTIENTS = ExpressionCache(lambda total, count, wanted: reductions.lazy_as(total / count, wanted))
 
 
 def variance_of(
@@ -84,7 +79,8 @@ def variance_of(
     own = _call.dtype_of(a, name)
     kind = reductions.float_of(own) if dtype is None else _dtype_of_mean(dtype, name)
     keepdims, axis = _folds.flag_of(keepdims, name), _folds.axis_of_means(axis, a.ndim, name)
-    ddof = _number(ddof, name)
+    if not isinstance(ddof, (int, float, np.integer, np.floating)):
+        raise TypeError(f"{name}: ddof must be a number, got {shown(ddof)}")
     if is_root and out is not None and _call.dtype_of(out, name).kind in "biu":
         raise TypeError(f"{name}: out has dtype {out.dtype}; a square root needs a float dtype")
     if mean is UNSET and (kind.kind in "biu" or (own.kind == "c" and kind.kind != "c")):
@@ -119,19 +115,11 @@ _SPREADS = ExpressionCache(_spreads)
 
 def _degrees_of_freedom(count: Any, ddof: Any, name: str) -> Any:
     """Return the degrees of freedom; if none remain, 0, or NaN for nan functions."""
-    message = "Degrees of freedom <= 0 for slice"
-    freedom = (count if _folds.is_on_host(count) else lazy_of(count)) - ddof
-    if not name.startswith("nan"):
-        _folds.warn(message, freedom <= 0 if _folds.is_on_host(freedom) else False, 6)
-        return np.maximum(freedom, 0)
-    _folds.warn(f"{message}.", freedom <= 0 if _folds.is_on_host(freedom) else False, 6)
-    return np.where(freedom > 0, freedom, np.nan)
-
-
-def _number(ddof: Any, name: str) -> Any:
-    if not isinstance(ddof, (int, float, np.integer, np.floating)):
-        raise TypeError(f"{name}: ddof must be a number, got {shown(ddof)}")
-    return ddof
+    skips_nan, is_on_host = name.startswith("nan"), _folds.is_on_host(count)
+    freedom = (count if is_on_host else lazy_of(count)) - ddof
+    message = f"Degrees of freedom <= 0 for slice{'.' if skips_nan else ''}"
+    _folds.warn(message, is_on_host and freedom <= 0)
+    return np.where(freedom > 0, freedom, np.nan) if skips_nan else np.maximum(freedom, 0)
 
 
 def _squared(x: Any) -> Any:
@@ -253,9 +241,6 @@ def _spread(
         return variance_of(a, *options, mask, mean, is_root, name)
 
 
-# --- Weighted averages: one reduction of pairs.
-
-
 @numpy_function("One reduction; with weights, of pairs", few=FEW, differs=(
     f"{QUIET}; weights on a GPU that sum to zero give NaN or infinity (NumPy: ZeroDivisionError)"
 ))  # fmt: skip
@@ -293,13 +278,8 @@ def average(
 
 
 def _pairs(x: Any, weights: Any, acc: Any) -> Any:
-    return applied(
-        _weighted, (reductions.lazy_as(x, acc), reductions.lazy_as(weights, acc)), "average"
-    )
+    operands = (reductions.lazy_as(x, acc), reductions.lazy_as(weights, acc))
+    return applied(lambda x, weight: (x * weight, weight), operands, "average")
 
 
 _PAIRS = ExpressionCache(_pairs)
-
-
-def _weighted(x: Any, weight: Any) -> Any:
-    return x * weight, weight

@@ -8,10 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo import lazy
-from gpualgo._algorithms.merge_sort import merge_sort
-from gpualgo._algorithms.radix_sort import argsort
-from gpualgo._algorithms.transform import copy, transform
+from gpualgo import argsort, copy, lazy, merge_sort, transform
 from gpualgo._arrays.view import view_of
 from gpualgo._driver.default_device import CPU
 from gpualgo._lazy import is_lazy
@@ -72,9 +69,7 @@ def _contains(keys: Any, x: Any) -> Any:
 
 def membership_of(keys: Any, invert: bool) -> Callable[[Any], Any]:
     """Return an operator: whether a number is in a sorted array of its dtype, or is not."""
-    if invert:
-        return lambda x: not _contains(keys, x)
-    return lambda x: _contains(keys, x)
+    return lambda x: _contains(keys, x) != invert
 
 
 # --- NumPy's order of complex numbers: by real part, then imaginary part, NaN last.
@@ -93,13 +88,7 @@ def complex_less(a: Any, b: Any) -> Any:
 
 def complex_greater(a: Any, b: Any) -> Any:
     """Return whether a precedes b in descending order, with NaN last as well."""
-    if a.real > b.real:
-        return a.imag == a.imag or b.imag != b.imag
-    if a.real < b.real:
-        return a.imag == a.imag and b.imag != b.imag
-    if a.real == b.real or (a.real != a.real and b.real != b.real):
-        return a.imag > b.imag or (a.imag == a.imag and b.imag != b.imag)
-    return b.real != b.real
+    return complex_less(-a, -b)
 
 
 def _nan_group(a: Any) -> Any:
@@ -144,7 +133,7 @@ def order_of_rows(rows: Any) -> Any:
                 return False
         return False
 
-    return merge_sort(counted(count, rows), less=less)
+    return merge_sort(evaluated_like(lazy.arange(count), rows), less=less)
 
 
 def _precedes(a: Any, b: Any) -> Any:
@@ -155,8 +144,6 @@ def order_by(fields: Sequence[Any], axis: int = 0) -> Any:
     """Return the stable order by arrays, the most significant first."""
     if len(fields) == 1:
         return argsort(fields[0], axis=axis)
-    if len(fields) <= _MOST_FIELDS:
-        return argsort(tuple(fields), axis=axis)
     order = None
     while fields:  # from the least significant to the most
         keys, fields = fields[-_MOST_FIELDS:], fields[:-_MOST_FIELDS]
@@ -171,19 +158,10 @@ def order_by(fields: Sequence[Any], axis: int = 0) -> Any:
 def complex_in_order(x: Any, needs_order: bool) -> tuple[Any, Any]:
     """Return complex numbers sorted and flattened, and their indices in x."""
     flat = lazy.asarray(aligned(x)).reshape(-1)
-    order = order_by(fields(flat)) if flat.size else transform(_zero, flat)
+    order = order_by(fields(flat)) if flat.size else transform(lambda a: np.int64(0), flat)
     return copy(lazy.take(flat, order) if flat.size else flat), order
 
 
-def zeros(count: int, like: Any) -> Any:
-    """Return zeros of int64 in the library of an array."""
-    return copy(*place_lazy((lazy.full((count,), np.int64(0)),), (like,), "zeros"))
-
-
-def counted(count: int, like: Any) -> Any:
-    """Return 0, 1, ..., count - 1 in the library of an array."""
-    return copy(*place_lazy((lazy.arange(count),), (like,), "counted"))
-
-
-def _zero(a: Any) -> Any:
-    return np.int64(0)
+def evaluated_like(x: Any, like: Any) -> Any:
+    """Return a lazy array that reads no array, evaluated in the library of another."""
+    return copy(*place_lazy((x,), (like,), "unique"))

@@ -6,27 +6,23 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo._algorithms.reduce import reduce
+from gpualgo import reduce
 from gpualgo.lazy import reductions
 from gpualgo.numpy import _call, _loops
 from gpualgo.numpy._call import NotTaken, as_array, flattened, numpy_function
 from gpualgo.numpy._folds import cast_result
 from gpualgo.numpy._ufuncs import UFUNCS
 
-# --- Products of vectors: one reduction, which does not store the elementwise products.
-
 _PASSES = "One reduction that multiplies while reading; host floats: BLAS on all cores"
 
 
-def _vectors(a: Any, b: Any, name: str) -> tuple[Any, Any]:
-    """Return two arrays of at most one axis and of equal shape.
-
-    Raises
-    ------
-    NotTaken
-        They are matrices, whose product is not a reduction along memory.
-    """
-    x, y = a, as_array(b)
+def _product(a: Any, b: Any, out: Any, name: str) -> Any:
+    """Return the product of two vectors, or of a number and another array."""
+    x, y, is_conjugate = a, as_array(b), name == "vdot"
+    if is_conjugate:
+        x, y = flattened(x), flattened(y)
+        if x.shape != y.shape:
+            raise ValueError(f"vdot: the arrays have {x.shape[0]} and {y.shape[0]} elements")
     if x.ndim > 1 or y.ndim > 1:
         raise NotTaken(
             f"{name}: the arrays have {x.ndim} and {y.ndim} axes, here they may have one; use the "
@@ -34,10 +30,6 @@ def _vectors(a: Any, b: Any, name: str) -> tuple[Any, Any]:
         )
     if x.ndim and y.ndim and x.shape != y.shape:
         raise ValueError(f"{name}: shapes {tuple(x.shape)} and {tuple(y.shape)} not aligned")
-    return x, y
-
-
-def _product(x: Any, y: Any, out: Any, is_conjugate: bool, name: str) -> Any:
     out = _call.out_of(out, name)
     if out is not None:
         _check_out(x, y, out, name)
@@ -89,7 +81,7 @@ def dot(a: Any, b: Any, out: Any = None) -> Any:
     >>> int(gnp.dot([1, 2, 3], [4, 5, 6]))
     32
     """
-    return _product(*_vectors(a, b, "dot"), out, False, "dot")
+    return _product(a, b, out, "dot")
 
 
 @numpy_function(
@@ -101,7 +93,7 @@ def inner(a: Any, b: Any, /) -> Any:
     >>> int(gnp.inner([1, 2, 3], [4, 5, 6]))
     32
     """
-    return _product(*_vectors(a, b, "inner"), None, False, "inner")
+    return _product(a, b, None, "inner")
 
 
 @numpy_function(_PASSES, arrays=2, few=0)
@@ -111,7 +103,4 @@ def vdot(a: Any, b: Any, /) -> Any:
     >>> complex(gnp.vdot([1 + 2j, 3j], [1j, 2]))
     (2-5j)
     """
-    x, y = flattened(a), flattened(as_array(b))
-    if x.shape != y.shape:
-        raise ValueError(f"vdot: the arrays have {x.shape[0]} and {y.shape[0]} elements")
-    return _product(x, y, None, True, "vdot")
+    return _product(a, b, None, "vdot")

@@ -18,11 +18,6 @@ from gpualgo._base.errors import shown
 Dtype = np.dtype[Any]
 
 
-def _inverted_cdf(n: Any, most: Any, q: Any) -> Any:
-    position = n * q - 1
-    return np.maximum(np.ceil(position), 0)
-
-
 def _closest_observation(n: Any, most: Any, q: Any) -> Any:
     position = n * q - 1 - 0.5
     below = np.floor(position)
@@ -38,7 +33,7 @@ MEDIAN = "median"  # of q = 0.5, not a caller's: positions are linear, between t
 
 # Methods that choose one element.
 DISCRETE_METHODS: dict[str, Callable[[Any, Any, Any], Any]] = {
-    "inverted_cdf": _inverted_cdf,
+    "inverted_cdf": lambda n, most, q: np.maximum(np.ceil(n * q - 1), 0),
     "closest_observation": _closest_observation,
     "lower": lambda n, most, q: np.floor(most * q),
     "higher": lambda n, most, q: np.ceil(most * q),
@@ -57,21 +52,19 @@ INTERPOLATING_METHODS: dict[str, Callable[[Any, Any, Any], Any]] = {
 }
 
 
-def position_of(method: str) -> Callable[[Any, Any, Any], Any]:
-    return INTERPOLATING_METHODS.get(method, _linear)
-
-
-# The interpolation fraction, from a position and its fractional part.
-
-
-def fraction_of(method: str) -> Callable[[Any, Any], Any]:
-    return _FRACTIONS.get(method, lambda position, fraction: fraction)
-
-
+# The interpolation fraction, from a position and its fractional part, if it is another.
 _FRACTIONS: dict[str, Callable[[Any, Any], Any]] = {
     "averaged_inverted_cdf": lambda position, fraction: np.where(fraction == 0, 0.5, 1.0),
     "midpoint": lambda position, fraction: np.where(position % 1 == 0, 0.0, 0.5),
 }
+
+
+def position_of(method: str) -> Callable[[Any, Any, Any], Any]:
+    return INTERPOLATING_METHODS.get(method, _linear)
+
+
+def fraction_of(method: str) -> Callable[[Any, Any], Any]:
+    return _FRACTIONS.get(method, lambda position, fraction: fraction)
 
 
 class Ranks(NamedTuple):
@@ -85,7 +78,6 @@ class Ranks(NamedTuple):
 
 
 def check(method: Any, where: str) -> None:
-    """Raise ValueError for an unknown method."""
     if method not in DISCRETE_METHODS and method not in INTERPOLATING_METHODS:
         names = ", ".join([*DISCRETE_METHODS, *INTERPOLATING_METHODS])
         raise ValueError(f"{where}: {shown(method)} is unknown; use one of {names}")
@@ -102,7 +94,7 @@ def ranks_of(count: Any, q: Any, method: str, is_weak: bool, own: Dtype) -> Rank
 
     An array of counts is broadcast against q; for a count of 0 the rank is 0.
     """
-    count, kind = np.asarray(count), result_dtype(q, method, is_weak, own)
+    count, kind = np.asarray(count), result_dtype(q.dtype, method, is_weak, own)
     if method == MEDIAN:
         low, high, half = (count - (count > 0)) // 2, count // 2, 0.5 * (1 - count % 2)
         is_one = not half.ndim and not half  # of an odd number
@@ -131,9 +123,7 @@ def ranks_of(count: Any, q: Any, method: str, is_weak: bool, own: Dtype) -> Rank
     return Ranks(low, high, np.asarray(fraction), np.asarray(1 - fraction), kind)
 
 
-MOST_FRACTION = 2.0
-"""Limit of the fraction at the last element, where it has no effect: float16 cannot hold more."""
-
+MOST_FRACTION = 2.0  # at the last element, where it has no effect: float16 cannot hold more
 _MOST_IN_FLOAT16 = 65_519  # larger integers are infinite in float16
 
 
@@ -146,21 +136,20 @@ def counting(q: Any, length: int) -> Any:
     return q.astype(np.float64) if is_beyond else q
 
 
-def is_picking(q: Any, method: str) -> bool:
-    """Return whether results are elements, without interpolation."""
-    return method in DISCRETE_METHODS or (method == "linear" and q.dtype.kind in "biu")
+def is_picking(q: Dtype, method: str) -> bool:
+    """Return whether results are elements, without interpolation, for q of a dtype."""
+    return method in DISCRETE_METHODS or (method == "linear" and q.kind in "biu")
 
 
-def result_dtype(q: Any, method: str, is_weak: bool, own: Dtype) -> Dtype:
-    """Return the dtype of quantiles by NumPy's arithmetic."""
+def result_dtype(q: Dtype, method: str, is_weak: bool, own: Dtype) -> Dtype:
+    """Return the dtype of quantiles by NumPy's arithmetic, for q of a dtype."""
     if method == MEDIAN:
         return np.dtype(np.float64) if own.kind in "biu" else own
     if is_picking(q, method):
         return own
     if is_weak:
         return np.dtype((np.zeros(1, own) * 0.5).dtype)
-    weight_dtype = q.dtype
-    if weight_dtype.kind in "biu":
+    if q.kind in "biu":
         integer_methods = ("averaged_inverted_cdf", "interpolated_inverted_cdf", "weibull")
-        weight_dtype = np.dtype(np.int64 if method in integer_methods else np.float64)
-    return np.dtype((np.zeros(1, own) * np.zeros(1, weight_dtype)).dtype)
+        q = np.dtype(np.int64 if method in integer_methods else np.float64)
+    return np.dtype((np.zeros(1, own) * np.zeros(1, q)).dtype)

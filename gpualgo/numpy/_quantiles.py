@@ -5,17 +5,15 @@ Elements of few ranks are selected; else, and to ignore NaN, rows are sorted.
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 
-from gpualgo import lazy
-from gpualgo._algorithms.reduce import reduce
-from gpualgo._algorithms.transform import copy
+from gpualgo import copy, lazy, reduce
 from gpualgo._lazy import is_lazy
 from gpualgo._lazy.expression_cache import ExpressionCache
 from gpualgo._operators.tokens import same
+from gpualgo.lazy import reductions
 from gpualgo.numpy import _call, _ranks
 from gpualgo.numpy import _quantile_methods as methods
 from gpualgo.numpy._call import UNSET, array_of, is_host, numpy_function
@@ -35,8 +33,6 @@ _NAN_DIFFERS = (
     "rows without a number give one warning per call, on a GPU none; the result's dtype does not "
     "depend on the first row"
 )
-
-# --- Results and arguments.
 
 
 def _finish(
@@ -71,46 +67,25 @@ def _broadcasts(shape: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
 
 def fractions_of(q: Any, percent: bool, where: str) -> Any:
     """Return q as an array of fractions; q on a GPU stays there and is not validated."""
-    if not isinstance(q, (np.ndarray, np.generic, list, tuple, int, float)):
-        q = array_of(q, f"{where}: q")
-        if not is_host(q):
-            return _gpu_fractions(q, percent, where)
-    q = np.asarray(q)
-    if q.dtype.kind not in "biuf":
-        raise TypeError(f"{where}: q must be real numbers, got dtype {q.dtype}")
-    if percent:
-        q = np.asarray(np.true_divide(q, 100))  # the oldest supported NumPy lacks out=...
-    if not np.all((q >= 0) & (q <= 1)):
-        most = 100 if percent else 1
-        raise ValueError(f"{where}: q must be in the range [0, {most}], got {q * most}")
-    if q.ndim > 2:
-        raise ValueError(f"{where}: q must be a number or have one axis, got {q.ndim}")
-    return q
-
-
-def _gpu_fractions(q: Any, percent: bool, where: str) -> Any:
-    kind = _call.dtype_of(q, where)
+    is_known = isinstance(q, (np.ndarray, np.generic, list, tuple, int, float))
+    q = np.asarray(q) if is_known else array_of(q, f"{where}: q")
+    kind, is_on_host = _call.dtype_of(q, where), is_host(q)
     if kind.kind not in "biuf":
         raise TypeError(f"{where}: q must be real numbers, got dtype {kind}")
+    if is_on_host:
+        if percent:
+            q = np.asarray(np.true_divide(q, 100))  # the oldest supported NumPy lacks out=...
+        if not np.all((q >= 0) & (q <= 1)):
+            most = 100 if percent else 1
+            raise ValueError(f"{where}: q must be in the range [0, {most}], got {q * most}")
     if len(q.shape) > 2:
         raise ValueError(f"{where}: q must be a number or have one axis, got {len(q.shape)}")
-    if percent:
-        return copy(lazy.asarray(q) / 100)
+    if percent and not is_on_host:
+        q = lazy.asarray(q) / 100
     return copy(q) if is_lazy(q) else q
 
 
-def check_between(own: Any, q: Any, method: str, where: str) -> None:
-    """Raise TypeError for methods that interpolate bools: NumPy does not subtract them."""
-    sample = q if is_host(q) else np.empty(0, _call.dtype_of(q, where))
-    if own.kind == "b" and not methods.is_picking(sample, method):
-        raise TypeError(f"{where}: bools cannot be interpolated; use method='nearest'")
-
-
-def _is_number(a: Any) -> Any:
-    return a == a
-
-
-_NUMBERS = ExpressionCache(lambda x: lazy.transform(_is_number, x))
+_NUMBERS = ExpressionCache(reductions.are_numbers)
 
 
 def _lengths_of(rows: Rows) -> Any:
@@ -122,14 +97,14 @@ def _lengths_of(rows: Rows) -> Any:
         return lengths
     fewest = np.min(lengths, initial=rows.length)
     if not fewest and np.size(lengths):
-        warnings.warn("All-NaN slice encountered", RuntimeWarning, stacklevel=4)
+        _call.warn("All-NaN slice encountered")
     return None if fewest == rows.length else np.asarray(lengths)
 
 
 def _of_rows(rows: Rows, q: Any, method: str, is_weak: bool, where: str) -> Any:
     """Return quantiles of rows in the shape of q and the rows; NaN for rows that have one."""
     if not is_host(q):
-        return _ranks.quantiles(rows, q, tuple(q.shape), method, False, None, where)
+        return _ranks.quantiles(rows, q, method, False, None, where)
     if not q.ndim:
         ranks = methods.single_ranks(rows.length, q.item(), q.dtype, method, is_weak, rows.dtype)
         element, last = at_ranks(rows, [int(ranks.low), int(ranks.high)])
@@ -158,8 +133,8 @@ def _single_quantile(
 
 def _mean_of_nothing(rows: Rows, where: str) -> Any:
     if np.prod(rows.shape, dtype=object):
-        warnings.warn("Mean of empty slice", RuntimeWarning, stacklevel=4)
-    kind = methods.result_dtype(_HALF, methods.MEDIAN, False, rows.dtype)
+        _call.warn("Mean of empty slice")
+    kind = methods.result_dtype(_HALF.dtype, methods.MEDIAN, False, rows.dtype)
     nan = complex(np.nan, np.nan) if kind.kind == "c" else np.nan
     return _call.copy_to_device_of(rows.x, np.full(rows.shape, nan, kind), where)
 
@@ -168,9 +143,6 @@ def _nan_casting(rows: Rows) -> str:
     """Return how results are cast to ``out``: for no elements as in NumPy's stricter `nanmean`."""
     is_empty = not rows.length or 0 in rows.shape
     return "same_kind" if is_empty and rows.dtype.kind in "fc" else "unsafe"
-
-
-# --- The functions.
 
 
 def _is_left_to_numpy(
@@ -195,11 +167,13 @@ def _is_left_to_numpy(
     return is_chosen_integer and _call.is_few(a.size, _call.ALL)
 
 
-def _define_quantiles(skips_nan: bool, passes: str, differs: str, *rows: Any) -> None:
-    """Define quantiles or percentiles."""
+def _define(
+    skips_nan: bool, passes: str, differs: str, median_differs: str, *rows: tuple[Any, ...]
+) -> None:
+    """Define quantiles and percentiles by the first rows, and the median by the last."""
     unset = UNSET if skips_nan else False
 
-    @numpy_function(passes, *rows, few=0, differs=differs)
+    @numpy_function(passes, *rows[:-1], few=0, differs=differs)
     def quantile(
         name: str, is_percent: bool, a: Any, q: Any, axis: Any = None, out: Any = None,
         overwrite_input: Any = False, method: Any = "linear", keepdims: Any = unset, *,
@@ -230,35 +204,16 @@ def _define_quantiles(skips_nan: bool, passes: str, differs: str, *rows: Any) ->
         elif skips and (lengths := _lengths_of(rows)) is not None:
             value = _ranks.nan_quantiles(rows, fractions, method, is_weak, lengths, where)
         else:
-            if not skips:
-                check_between(own, fractions, method, where)
+            is_bool = own.kind == "b" and not skips  # NumPy does not subtract bools
+            if is_bool and not methods.is_picking(_call.dtype_of(fractions, where), method):
+                raise TypeError(f"{where}: bools cannot be interpolated; use method='nearest'")
             if not rows.length:
                 raise IndexError(f"{where}: rows of a have no elements")
             value = _of_rows(rows, fractions, method, is_weak, where)
         casting = _nan_casting(rows) if skips else "same_kind"
         return _finish(value, rows, shape, keepdims, out, casting, where)
 
-
-_define_quantiles(
-    False, _PASSES, _DIFFERS,
-    ("quantile", False, "Return the q-th quantiles along axes; NaN for a row that has a NaN.",
-     "gnp.quantile([4.0, 1.0, 3.0], [0.5, 0.75])", "array([3. , 3.5])"),
-    ("percentile", True, "Return the q-th percentiles along axes; NaN for a row that has a NaN.",
-     "float(gnp.percentile([4.0, 1.0, 3.0], 75))", "3.5"),
-)  # fmt: skip
-_define_quantiles(
-    True, _NAN_PASSES, _NAN_DIFFERS,
-    ("nanquantile", False, "Return the q-th quantiles along axes, ignoring NaN.",
-     'float(gnp.nanquantile([4.0, float("nan"), 1.0, 3.0], 0.75))', "3.5"),
-    ("nanpercentile", True, "Return the q-th percentiles along axes, ignoring NaN.",
-     'float(gnp.nanpercentile([4.0, float("nan"), 1.0, 3.0], 75))', "3.5"),
-)  # fmt: skip
-
-
-def _define_median(skips_nan: bool, passes: str, differs: str, *row: Any) -> None:
-    unset = UNSET if skips_nan else False
-
-    @numpy_function(passes, row, few=0, differs=differs)
+    @numpy_function(passes, rows[-1], few=0, differs=median_differs)
     def median(
         name: str, a: Any, axis: Any = None, out: Any = None, overwrite_input: Any = False,
         keepdims: Any = unset,
@@ -278,13 +233,21 @@ def _define_median(skips_nan: bool, passes: str, differs: str, *row: Any) -> Non
         return _finish(value, rows, (), keepdims, out, casting, name)
 
 
-_define_median(
-    False, _PASSES, "", "median",
-    "Return the medians along axes; NaN for a row that has a NaN.",
-    "float(gnp.median([4, 1, 3, 2]))", "2.5",
+_define(
+    False, _PASSES, _DIFFERS, "",
+    ("quantile", False, "Return the q-th quantiles along axes; NaN for a row that has a NaN.",
+     "gnp.quantile([4.0, 1.0, 3.0], [0.5, 0.75])", "array([3. , 3.5])"),
+    ("percentile", True, "Return the q-th percentiles along axes; NaN for a row that has a NaN.",
+     "float(gnp.percentile([4.0, 1.0, 3.0], 75))", "3.5"),
+    ("median", "Return the medians along axes; NaN for a row that has a NaN.",
+     "float(gnp.median([4, 1, 3, 2]))", "2.5"),
 )  # fmt: skip
-_define_median(
-    True, _NAN_PASSES, _NAN_DIFFERS, "nanmedian",
-    "Return the medians along axes, ignoring NaN.",
-    'float(gnp.nanmedian([4.0, float("nan"), 1.0, 3.0]))', "3.0",
+_define(
+    True, _NAN_PASSES, _NAN_DIFFERS, _NAN_DIFFERS,
+    ("nanquantile", False, "Return the q-th quantiles along axes, ignoring NaN.",
+     'float(gnp.nanquantile([4.0, float("nan"), 1.0, 3.0], 0.75))', "3.5"),
+    ("nanpercentile", True, "Return the q-th percentiles along axes, ignoring NaN.",
+     'float(gnp.nanpercentile([4.0, float("nan"), 1.0, 3.0], 75))', "3.5"),
+    ("nanmedian", "Return the medians along axes, ignoring NaN.",
+     'float(gnp.nanmedian([4.0, float("nan"), 1.0, 3.0]))', "3.0"),
 )  # fmt: skip

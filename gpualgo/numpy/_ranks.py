@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpualgo import lazy
-from gpualgo._algorithms.merge_sort import merge_sort
-from gpualgo._algorithms.radix_sort import radix_sort
-from gpualgo._algorithms.reduce import reduce
-from gpualgo._algorithms.scan import inclusive_scan
-from gpualgo._algorithms.top_k import kth_value
-from gpualgo._algorithms.transform import copy, transform
+from gpualgo import copy, inclusive_scan, kth_value, lazy, merge_sort, radix_sort, reduce, transform
 from gpualgo._base import dtypes
 from gpualgo._base.errors import shown
 from gpualgo._lazy import is_lazy
@@ -63,7 +56,6 @@ def rows_of(a: Any, axis: Any, where: str) -> Rows:
 
 
 def has_nan(dtype: np.dtype[Any]) -> bool:
-    """Return whether a dtype can represent NaN."""
     return dtypes.kind(dtype) in "fc"
 
 
@@ -132,15 +124,11 @@ def nan_or(value: Any, last: Any) -> Any:
     return np.where(last != last, last, value)
 
 
-def _lerp_or_nan(a: Any, b: Any, fraction: Any, complement: Any, last: Any) -> Any:
-    return nan_or(_lerp(a, b, fraction, complement), last)
+def _or_nan(op: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda a, b, fraction, complement, last: nan_or(op(a, b, fraction, complement), last)
 
 
-def _middle_or_nan(a: Any, b: Any, fraction: Any, complement: Any, last: Any) -> Any:
-    return nan_or(_middle(a, b, fraction, complement), last)
-
-
-_OR_NAN = {_lerp: _lerp_or_nan, _middle: _middle_or_nan, same: nan_or}
+_OR_NAN = {_lerp: _or_nan(_lerp), _middle: _or_nan(_middle), same: nan_or}
 
 
 def interpolate(
@@ -240,51 +228,41 @@ def extents_of(rows: Rows) -> tuple[int, int, int]:
     return math.prod(shape[:axis]), rows.length, math.prod(shape[axis:])
 
 
-def quantiles(
-    rows: Rows, q: Any, q_shape: tuple[int, ...], method: str, is_weak: bool, lengths: Any,
-    where: str,
-) -> Any:  # fmt: skip
+def quantiles(rows: Rows, q: Any, method: str, is_weak: bool, lengths: Any, where: str) -> Any:
     """Return quantiles of rows, of which the first `lengths` elements in sorted order count.
 
     q is on the device of the rows, or 0.5 on the host. Without lengths all elements count, and a
     NaN in a row makes its result NaN.
     """
-    own, q_dtype = rows.dtype, _call.dtype_of(q, where)
-    sample = np.empty(0, q_dtype)
-    kind = methods.result_dtype(sample, method, is_weak, own)
-    ordered = sorted_rows(rows)
-    half = float(q) if method == methods.MEDIAN else None
-    options = _Options(method, is_weak, methods.is_picking(sample, method), kind, half)
-    inputs = [x for x in (ordered, q if half is None else None, lengths) if x is not None]
-    value = _QUANTILES(tuple(inputs), where, *extents_of(rows), (*q_shape, *rows.shape), options)
+    q_dtype = _call.dtype_of(q, where)
+    kind = methods.result_dtype(q_dtype, method, is_weak, rows.dtype)
+    is_picking, is_median = methods.is_picking(q_dtype, method), method == methods.MEDIAN
+    inputs = (sorted_rows(rows), None if is_median else q, lengths)
+    value = _QUANTILES(
+        tuple([x for x in inputs if x is not None]), where, *extents_of(rows),
+        (*q.shape, *rows.shape), method, is_weak, is_picking, kind,
+    )  # fmt: skip
     return transform(same, value, dtype=kind)
-
-
-class _Options(NamedTuple):
-    method: str
-    is_weak: bool
-    is_picking: bool
-    kind: Any
-    q: float | None
 
 
 def _quantiles(*args: Any) -> Any:
     """Return quantiles of sorted rows, lazily."""
-    rows, *arrays, outer, length, inner, shape, options = args
-    q, *lengths = arrays if options.q is None else (lazy.full((1,), options.q), *arrays)
-    ordered, dtype, method = SortedRows(rows, outer, length, inner), rows.dtype, options.method
+    rows, *arrays, outer, length, inner, shape, method, is_weak, is_picking, kind = args
+    is_median = method == methods.MEDIAN
+    q, *lengths = (lazy.full((1,), 0.5), *arrays) if is_median else arrays
+    ordered, dtype = SortedRows(rows, outer, length, inner), rows.dtype
     q_dtype, q = q.dtype, q.reshape(-1, 1, 1)
     if q_dtype.kind in "biu":
-        method, q = ("lower" if options.is_picking else method), q.astype(np.float64)
+        method, q = ("lower" if is_picking else method), q.astype(np.float64)
     q = methods.counting(q, length)
     count = ordered.across(lengths[0]) if lengths else lazy.transform(second, q, np.int64(length))
     n, most = count.astype(q.dtype), (count - 1).astype(q.dtype)
     ranks = lazy.transform(_ranks_by(method), count, n, most, q)
     low, high, fraction = (ranks[name] for name in ranks.dtype.names or ())
     value = ordered.at(low)
-    if not options.is_picking:
-        weights = options.kind if options.is_weak else q.dtype if q_dtype.kind in "biu" else q_dtype
-        op, wide = lerp_of(dtype, options.kind, method)
+    if not is_picking:
+        weights = kind if is_weak else q.dtype if q_dtype.kind in "biu" else q_dtype
+        op, wide = lerp_of(dtype, kind, method)
         pair = (x if x.dtype == wide else x.astype(wide) for x in (value, ordered.at(high)))
         numbers = (x.astype(weights) for x in (fraction, 1 - fraction))
         value = lazy.transform(op, *pair, *numbers)
@@ -305,34 +283,22 @@ def is_small(rows: Rows, num_results: int) -> bool:
     return is_host(rows.x) and math.prod(rows.shape) * num_results <= _SMALL
 
 
-def gathered(rows: Rows, ordered: Any) -> Any:
-    """Return a function that gathers elements of ranks, of shape (…, *rows.shape), for each row."""
+def gathered(rows: Rows, ordered: Any, ranks: Any) -> Any:
+    """Return the sorted elements of ranks, of shape (…, *rows.shape), for each row."""
     ordered = ordered.reshape(-1) if rows.axis is None else np.moveaxis(ordered, rows.axis, 0)
-
-    def at(ranks: Any) -> Any:
-        flat = ranks.reshape(-1, *rows.shape)
-        return np.take_along_axis(ordered, flat, 0).reshape(ranks.shape)
-
-    return at
+    return np.take_along_axis(ordered, ranks.reshape(-1, *rows.shape), 0).reshape(ranks.shape)
 
 
 def nan_quantiles(rows: Rows, q: Any, method: str, is_weak: bool, lengths: Any, where: str) -> Any:
     """Return quantiles of rows, of which the first `lengths` elements in sorted order count."""
-    if is_host(q) and is_small(rows, q.size):
-        return _few_quantiles(rows, q, method, is_weak, lengths)
-    shape = tuple(q.shape)
-    if not is_host(rows.x) and is_host(q) and method != methods.MEDIAN:
-        q = _call.copy_to_device_of(rows.x, q, where)
-    return quantiles(rows, q, shape, method, is_weak, lengths, where)
-
-
-def _few_quantiles(rows: Rows, q: Any, method: str, is_weak: bool, lengths: Any) -> Any:
-    """Return quantiles of rows, of which the first `lengths` elements in sorted order count."""
-    ranks = methods.ranks_of(
-        lengths, q.reshape((*q.shape, *(1,) * len(rows.shape))), method, is_weak, rows.dtype
-    )
-    element = gathered(rows, sorted_rows(rows))
-    low, high = element(ranks.low), element(ranks.high)
+    if not (is_host(q) and is_small(rows, q.size)):
+        if not is_host(rows.x) and is_host(q) and method != methods.MEDIAN:
+            q = _call.copy_to_device_of(rows.x, q, where)
+        return quantiles(rows, q, method, is_weak, lengths, where)
+    q = q.reshape((*q.shape, *(1,) * len(rows.shape)))
+    ranks = methods.ranks_of(lengths, q, method, is_weak, rows.dtype)
+    ordered = sorted_rows(rows)
+    low, high = (gathered(rows, ordered, one) for one in (ranks.low, ranks.high))
     if ranks.fraction is None:
         return low.astype(ranks.kind, copy=False)
     op, wide = lerp_of(rows.dtype, ranks.kind, method)
@@ -343,14 +309,6 @@ def _few_quantiles(rows: Rows, q: Any, method: str, is_weak: bool, lengths: Any)
 # --- Weighted quantiles: a sort with the weights, a scan of them, and a count for each quantile.
 
 
-def _zero_weight_of_nan(weight: Any, x: Any) -> Any:
-    return np.where(x != x, 0.0, weight)
-
-
-def _is_below(share: Any, q: Any) -> Any:
-    return (share == 0) | (share < q)
-
-
 def weighted_quantiles(
     a: Any, rows: Rows, q: Any, axis: Any, method: Any, weights: Any, skips_nan: bool, where: str
 ) -> Any:
@@ -359,14 +317,20 @@ def weighted_quantiles(
         raise ValueError(f"{where}: only method 'inverted_cdf' takes weights, got {shown(method)}")
     if not is_host(q):
         raise NotTaken(f"{where}: q is on a GPU; with weights it must be in host memory")
-    full_weights = _broadcast_weights(weights, a, axis, where)
-    x, w, along = rows.x, rows_of(full_weights, axis, where).x, rows.axis
-    if along is None and len(rows.x.shape) != 1:
+    w = array_of(weights, f"{where}: weights")
+    if _call.dtype_of(w, where).kind == "c":
+        raise TypeError(f"{where}: weights must be real numbers")
+    if is_host(w) and (w < 0).any():
+        raise ValueError(f"{where}: weights must not be negative")
+    full_weights = _folds.weights_of(w, a, checks.plain_axes(axis, where), where)
+    w = rows_of(lazy.asarray(full_weights).astype(np.float64), axis, where).x
+    x, along = rows.x, rows.axis
+    if along is None and len(x.shape) != 1:
         x, w = (copy(lazy.asarray(one).reshape(-1)) for one in (x, w))
     if not rows.length:
         raise IndexError(f"{where}: rows of a have no elements")
     if skips_nan and has_nan(rows.dtype):
-        w = copy(lazy.transform(_zero_weight_of_nan, w, x))
+        w = copy(lazy.transform(lambda weight, a: np.where(a != a, 0.0, weight), w, x))
     ordered, w = radix_sort(x, w, axis=0 if along is None else along)
     return _by_sums(rows, ordered, inclusive_scan(w, axis=along or 0), q, skips_nan, where)
 
@@ -381,16 +345,18 @@ def _by_sums(rows: Rows, ordered: Any, sums: Any, q: Any, skips_nan: bool, where
     shares = lazy_sums / lazy_sums[last]
     if q.dtype.kind == "f":
         shares = shares.astype(q.dtype)
-    counts = [
-        reduce(lazy.transform(_is_below, shares, q.dtype.type(one)), axis=axis, dtype=np.int64)
-        for one in q.ravel().tolist()
-    ]
+    counts = []
+    for one in q.ravel().tolist():
+        number = q.dtype.type(one)
+        is_below = lazy.transform(lambda a, b: (a == 0) | (a < b), shares, number)
+        counts.append(reduce(is_below, axis=axis, dtype=np.int64))
     shape = (*q.shape, *rows.shape)
     checks = has_nan(rows.dtype) and not skips_nan
     if is_host(ordered):
-        get = gathered(rows, ordered)
-        value = get(np.minimum(np.reshape(np.array(counts, np.int64), shape), most))
-        return nan_or(value, get(np.full((1, *rows.shape), most))[0]) if checks else value
+        ranks = np.minimum(np.reshape(np.array(counts, np.int64), shape), most)
+        value = gathered(rows, ordered, ranks)
+        last_ranks = np.full((1, *rows.shape), most)
+        return nan_or(value, gathered(rows, ordered, last_ranks)[0]) if checks else value
     return _select_on_gpu(rows, ordered, counts, shape, checks, where)
 
 
@@ -417,17 +383,7 @@ def _check_totals(totals: Any, ordered: Any, axis: int, skips_nan: bool, where: 
         first = np.take(ordered, [0], axis)
         is_all_nan = first != first
         if is_all_nan.any():
-            warnings.warn("All-NaN slice encountered", RuntimeWarning, stacklevel=6)
+            _call.warn("All-NaN slice encountered")
         is_wrong &= ~is_all_nan
     if is_wrong.any():
         raise ValueError(f"{where}: weights include NaN or inf, or are all zero")
-
-
-def _broadcast_weights(weights: Any, a: Any, axis: Any, where: str) -> Any:
-    w = array_of(weights, f"{where}: weights")
-    if _call.dtype_of(w, where).kind == "c":
-        raise TypeError(f"{where}: weights must be real numbers")
-    if is_host(w) and (w < 0).any():
-        raise ValueError(f"{where}: weights must not be negative")
-    axis = checks.plain_axes(axis, where)
-    return lazy.asarray(_folds.weights_of(w, a, axis, where)).astype(np.float64)

@@ -11,10 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from gpualgo import count, reduce, transform
 from gpualgo._algorithms import extremes
-from gpualgo._algorithms.find import count
-from gpualgo._algorithms.reduce import reduce
-from gpualgo._algorithms.transform import transform
 from gpualgo._lazy.combining import applied, zipped
 from gpualgo._lazy.expression_cache import ExpressionCache
 from gpualgo._pipeline import checks
@@ -27,13 +25,6 @@ from gpualgo.numpy._orders import indices_along
 MANY_BOOLS = 1 << 22  # below, NumPy's loops are faster than two threads here
 # Of functions that ignore NaN; NumPy is faster on host arrays of fewer elements.
 _SKIPPING = {"few": 1 << 15, "differs": "no warnings for overflow"}
-
-
-def _replace_nan(x: Any, replacement: Any) -> Any:
-    return np.where(x == x, x, replacement)
-
-
-_NAN_REPLACED = ExpressionCache(lambda x, none: applied(_replace_nan, (x, none), ""))
 
 
 @numpy_function(
@@ -53,8 +44,7 @@ def _sum_like(
     out: Any = None, keepdims: Any = UNSET, initial: Any = UNSET, where: Any = UNSET,
 ) -> Any:  # fmt: skip
     """Return a sum or product, which counts NaN as the number `nan` unless this is None."""
-    if nan is not None and _folds.has_nan(a, name):
-        a = _NAN_REPLACED((a,), name, _call.dtype_of(a, name).type(nan))
+    a = _folds.nan_replaced(a, nan, name)
     return _folds.reduced(ufunc, a, axis, dtype, out, keepdims, initial, where, name)
 
 
@@ -122,7 +112,7 @@ def _extreme(
     """Return an extreme element; np.fmin and np.fmax ignore NaN."""
     result = _folds.reduced(ufunc, a, axis, None, out, keepdims, initial, where, name)
     if ufunc in (np.fmin, np.fmax) and _folds.is_on_host(result) and result.dtype.kind not in "biu":
-        _folds.warn("All-NaN slice encountered", np.isnan(result), 4)
+        _folds.warn("All-NaN slice encountered", np.isnan(result))
     return result
 
 
@@ -159,58 +149,27 @@ def less(a: Any, b: Any) -> Any:
     return (a.real < b.real) | ((a.real == b.real) & (a.imag < b.imag))
 
 
+def _is_higher(b: Any, a: Any) -> Any:
+    """Return whether complex b replaces a as the greatest: it is greater, or the first NaN."""
+    return (a == a) & ((b != b) | less(a, b))
+
+
+def _is_lower(b: Any, a: Any) -> Any:
+    return (a == a) & ((b != b) | less(b, a))
+
+
 def _ends_of_complex(a: Any, b: Any) -> Any:
-    is_higher = (a[0] == a[0]) & ((b[0] != b[0]) | less(a[0], b[0]))
-    is_lower = (a[1] == a[1]) & ((b[1] != b[1]) | less(b[1], a[1]))
-    return b[0] if is_higher else a[0], b[1] if is_lower else a[1]
+    return b[0] if _is_higher(b[0], a[0]) else a[0], b[1] if _is_lower(b[1], a[1]) else a[1]
 
 
-def _larger_and_index(a: Any, b: Any) -> Any:
-    is_later = (a[0] == a[0]) & ((b[0] != b[0]) | less(a[0], b[0]))
-    return b[0] if is_later else a[0], b[1] if is_later else a[1]
+def _pair_by(replaces: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """Return an operator of (element, index) pairs: b if its element replaces that of a."""
 
+    def later(a: Any, b: Any) -> Any:
+        is_later = replaces(b[0], a[0])
+        return b[0] if is_later else a[0], b[1] if is_later else a[1]
 
-def _smaller_and_index(a: Any, b: Any) -> Any:
-    is_later = (a[0] == a[0]) & ((b[0] != b[0]) | less(b[0], a[0]))
-    return b[0] if is_later else a[0], b[1] if is_later else a[1]
-
-
-def searched_axis(a: Any, axis: Any, name: str) -> Any:
-    """Return the axis of a search; raise ValueError if there are no elements to choose from."""
-    axis = checks.plain_axis(axis, name)
-    axis = None if not a.ndim and axis in (0, -1) else axis
-    if 0 in [a.shape[i] for i in checks.axes_of(axis, a.ndim, name)]:
-        raise ValueError(f"{name}: x of shape {tuple(a.shape)} has no elements to choose from")
-    return axis
-
-
-def _index_out(out: Any, name: str) -> Any:
-    """Return ``out=`` of a search, which must hold integers."""
-    out = _call.out_of(out, name)
-    if out is not None and not np.can_cast(_call.dtype_of(out, name), _folds.INDEX, "safe"):
-        raise TypeError(f"{name}: out has dtype {out.dtype}; pass one of {_folds.INDEX}")
-    return out
-
-
-def _find_index(
-    search: Callable[..., Any], of_complex: Any, a: Any, axis: Any, out: Any, keepdims: Any,
-    name: str,
-) -> Any:  # fmt: skip
-    if out is None and keepdims is UNSET and (axis is None or type(axis) is int):
-        is_plain = type(a) in ARRAY_TYPES or isinstance(a, LazyArray)
-        is_plain = is_plain and 0 not in a.shape and len(a.shape) > 0
-        if is_plain and _call.dtype_of(a, name).kind != "c":
-            return search(a, axis)
-    keepdims, out = _folds.flag_of(keepdims, name), _index_out(out, name)
-    axis = searched_axis(a, axis, name)
-    if _call.dtype_of(a, name).kind == "c":
-        x = lazy_of(a)
-        pair = (x, indices_along(x.shape, axis))
-        index = reduce(pair, None, of_complex, axis=axis, keepdims=keepdims)[1]
-        return _folds.cast_result(index, _folds.INDEX, out, name)
-    if out is not None and not _folds.is_on_host(out) and _call.dtype_of(out, name) == _folds.INDEX:
-        return search(a, axis, keepdims=keepdims, out=out)
-    return _folds.cast_result(search(a, axis, keepdims=keepdims), _folds.INDEX, out, name)
+    return later
 
 
 # --- Indices of the least and the greatest numbers, ignoring NaN.
@@ -218,14 +177,8 @@ def _find_index(
 FEW_FOR_NAN_INDEX = 1 << 18  # with NaN NumPy needs two vectorised passes, this package one of pairs
 
 
-def _lesser_and_index(a: Any, b: Any) -> Any:
-    keeps_a = b[0] != b[0] or a[0] <= b[0]
-    return a[0] if keeps_a else b[0], a[1] if keeps_a else b[1]
-
-
-def _greater_and_index(a: Any, b: Any) -> Any:
-    keeps_a = b[0] != b[0] or a[0] >= b[0]
-    return a[0] if keeps_a else b[0], a[1] if keeps_a else b[1]
+_LOWER = _pair_by(lambda b, a: not (b != b or a <= b))
+_HIGHER = _pair_by(lambda b, a: not (b != b or a >= b))
 
 
 @functools.lru_cache(64, typed=True)
@@ -237,14 +190,8 @@ def _index_or_minus_one(filler: Any) -> Callable[..., Any]:
     return lambda value, index: np.where(value != value, -1, np.where(value == filler, 0, index))
 
 
-# Complex numbers with an infinite part may be less or greater than the filler for NaN.
-
-
-def _filled_triple(x: Any, index: Any, filler: Any) -> Any:
-    return np.where(x == x, x, filler), index, x == x
-
-
 def _first_least(a: Any, b: Any) -> Any:
+    # Complex numbers with an infinite part may be less than the filler for NaN: a flag goes along.
     is_later = less(b[0], a[0])
     return b[0] if is_later else a[0], b[1] if is_later else a[1], a[2] | b[2]
 
@@ -261,38 +208,35 @@ def _complex_index(has_numbers: Any, index: Any) -> Any:
 _PAIRS = ExpressionCache(lambda x, axis: zipped((x, indices_along(x.shape, axis)), ""))
 
 
-def _find_index_of_number(
-    search: Callable[..., Any], ops: tuple[Any, Any, float], a: Any, axis: Any, out: Any,
-    keepdims: Any, name: str,
+def _index_of_number(
+    search: Callable[..., Any], ops: tuple[Any, Any], filler: float, a: Any, axis: Any,
+    keepdims: bool, name: str,
 ) -> Any:  # fmt: skip
     """Return the index of the least or greatest number, ignoring NaN."""
-    keepdims, out = _folds.flag_of(keepdims, name), _index_out(out, name)
-    axis, kind = searched_axis(a, axis, name), _call.dtype_of(a, name)
-    if not _folds.has_nan(a, name):
-        return _folds.cast_result(search(a, axis, keepdims=keepdims), _folds.INDEX, out, name)
+    kind = _call.dtype_of(a, name)
     if is_host(a) and axis is None and kind.kind != "c":
         index = search(a, None, keepdims=keepdims)  # it stops at the first NaN
         value = a[np.unravel_index(np.ravel(index)[0], a.shape)]
         if value == value:
-            return _folds.cast_result(index, _folds.INDEX, out, name)
-    filler = kind.type(ops[2])
+            return index
+    number = kind.type(filler)
     if kind.kind == "c":
         x = lazy_of(a)
-        triple = x, indices_along(x.shape, axis), filler
-        elements: Any = applied(_filled_triple, triple, name)
+        operands = (x, indices_along(x.shape, axis), number)
+        elements: Any = applied(
+            lambda x, index, filler: (np.where(x == x, x, filler), index, x == x), operands, name
+        )
         _, *parts = reduce(elements, None, ops[1], axis=axis, keepdims=keepdims)
-        parts, op = parts[::-1], _complex_index
+        parts, index_of = parts[::-1], _complex_index
     else:
-        pairs = _PAIRS((a,), name, axis)
-        parts = [*reduce(pairs, None, ops[0], axis=axis, keepdims=keepdims)]
-        op = _index_or_minus_one(filler)
-    if _folds.is_on_host(parts[0]):
-        index = op(*parts)
-        if np.any(index < 0):
-            raise ValueError("All-NaN slice encountered")
-        return _folds.cast_result(index, _folds.INDEX, out, name)
-    index = transform(op, *parts, dtype=_folds.INDEX)
-    return index if out is None else _folds.cast_result(index, _folds.INDEX, out, name)
+        parts = [*reduce(_PAIRS((a,), name, axis), None, ops[0], axis=axis, keepdims=keepdims)]
+        index_of = _index_or_minus_one(number)
+    if not _folds.is_on_host(parts[0]):
+        return transform(index_of, *parts, dtype=_folds.INDEX)
+    index = index_of(*parts)
+    if np.any(index < 0):
+        raise ValueError("All-NaN slice encountered")
+    return index
 
 
 _PAIRS_PASS = "One reduction of (element, index) pairs"
@@ -305,23 +249,46 @@ _NAN_OPTIONS: dict[str, Any] = {
 
 @numpy_function(
     _PAIRS_PASS,
-    ("argmax", _find_index, extremes.argmax, _larger_and_index,
+    ("argmax", extremes.argmax, _pair_by(_is_higher), None,
      "Return the index of the first largest element, or of the first NaN.",
      "int(gnp.argmax([3, 4, 1, 4]))", "1"),
-    ("argmin", _find_index, extremes.argmin, _smaller_and_index,
+    ("argmin", extremes.argmin, _pair_by(_is_lower), None,
      "Return the index of the first smallest element, or of the first NaN.",
      "int(gnp.argmin([3, 1, 4, 1]))", "1"),
-    ("nanargmin", _find_index_of_number, extremes.argmin,
-     (_lesser_and_index, _first_least, np.inf),
+    ("nanargmin", extremes.argmin, (_LOWER, _first_least), np.inf,
      "Return the index of the first smallest element; NaN counts as infinity.",
      'int(gnp.nanargmin([float("nan"), 3.0, 1.0]))', "2", _NAN_OPTIONS),
-    ("nanargmax", _find_index_of_number, extremes.argmax,
-     (_greater_and_index, _first_greatest, -np.inf),
+    ("nanargmax", extremes.argmax, (_HIGHER, _first_greatest), -np.inf,
      "Return the index of the first largest element; NaN counts as -infinity.",
      'int(gnp.nanargmax([float("nan"), 3.0, 1.0]))', "1", _NAN_OPTIONS),
 )  # fmt: skip
 def _index(
-    name: str, find: Callable[..., Any], search: Any, ops: Any, a: Any, axis: Any = None,
+    name: str, search: Callable[..., Any], op: Any, filler: Any, a: Any, axis: Any = None,
     out: Any = None, *, keepdims: Any = UNSET,
 ) -> Any:  # fmt: skip
-    return find(search, ops, a, axis, out, keepdims, name)
+    """Return the index of an extreme; with a filler for NaN, of the extreme number."""
+    kind = _call.dtype_of(a, name)
+    skips_nan = filler is not None and _folds.has_nan(a, name)
+    is_search = kind.kind != "c" and not skips_nan
+    if is_search and out is None and keepdims is UNSET and (axis is None or type(axis) is int):
+        is_plain = type(a) in ARRAY_TYPES or isinstance(a, LazyArray)
+        if is_plain and 0 not in a.shape and len(a.shape) > 0:
+            return search(a, axis)
+    keepdims, out = _folds.flag_of(keepdims, name), _call.out_of(out, name)
+    if out is not None and not np.can_cast(_call.dtype_of(out, name), _folds.INDEX, "safe"):
+        raise TypeError(f"{name}: out has dtype {out.dtype}; pass one of {_folds.INDEX}")
+    axis = checks.plain_axis(axis, name)
+    axis = None if not a.ndim and axis in (0, -1) else axis
+    if 0 in [a.shape[i] for i in checks.axes_of(axis, a.ndim, name)]:
+        raise ValueError(f"{name}: x of shape {tuple(a.shape)} has no elements to choose from")
+    if skips_nan:
+        index = _index_of_number(search, op, filler, a, axis, keepdims, name)
+    elif not is_search:
+        pairs: Any = (lazy_of(a), indices_along(tuple(a.shape), axis))
+        index = reduce(pairs, None, op, axis=axis, keepdims=keepdims)[1]
+    else:
+        is_direct = out is not None and not _folds.is_on_host(out)
+        if is_direct and _call.dtype_of(out, name) == _folds.INDEX:
+            return search(a, axis, keepdims=keepdims, out=out)
+        index = search(a, axis, keepdims=keepdims)
+    return _folds.cast_result(index, _folds.INDEX, out, name)

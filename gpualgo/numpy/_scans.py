@@ -8,41 +8,22 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo._algorithms.transform import copy, transform
+from gpualgo import copy, transform
 from gpualgo._base import dtypes
-from gpualgo._lazy import is_lazy, operators
+from gpualgo._lazy import is_lazy
 from gpualgo._lazy.combining import applied
 from gpualgo._lazy.expression_cache import ExpressionCache
 from gpualgo.lazy import asarray as lazy_of
 from gpualgo.lazy import full, reductions
 from gpualgo.numpy import _call, _loops
-from gpualgo.numpy._call import (
-    BOOL,
-    UNSET,
-    NotTaken,
-    array_of,
-    as_array,
-    flattened,
-    is_host,
-    numpy_function,
-)
-from gpualgo.numpy._folds import accumulated, has_nan, reduced
+from gpualgo.numpy._call import BOOL, UNSET, NotTaken, array_of, flattened, is_host, numpy_function
+from gpualgo.numpy._folds import accumulated, nan_replaced, reduced
 
 # --- Cumulative sums and products: one scan each.
 
 _PASSES = "One scan; 16-bit floats: one conversion after it"
 
 
-def _accumulate(ufunc: np.ufunc, a: Any, axis: Any, dtype: Any, out: Any, name: str) -> Any:
-    """Return ``numpy.cumsum`` or its like; a 0-d array counts as one element."""
-    return accumulated(ufunc, a if a.ndim else flattened(a), axis, dtype, out, name)
-
-
-def _for_nan(a: Any, number: Any) -> Any:
-    return a if a == a else number
-
-
-_NAN_REPLACED = ExpressionCache(lambda x, number: applied(_for_nan, (x, number), "", x.dtype))
 _SKIPPING = {"passes": "One scan that skips NaN while reading; on the CPU one transform before it"}
 
 
@@ -64,9 +45,8 @@ def _cumulative(
     out: Any = None,
 ) -> Any:  # fmt: skip
     """Return a cumulative sum or product, which counts NaN as `nan` unless this is None."""
-    if nan is not None and has_nan(a, name):
-        a = _NAN_REPLACED((a,), name, nan)
-    return _accumulate(ufunc, a, axis, dtype, out, name)
+    a = nan_replaced(a if a.ndim else flattened(a), nan, name)
+    return accumulated(ufunc, a, axis, dtype, out, name)
 
 
 @numpy_function(
@@ -87,9 +67,9 @@ def _with_initial(
         if x.ndim > 1:
             raise ValueError(f"{name}: an array of {x.ndim} axes needs axis=")
         axis = 0
-    if not include_initial:
-        return _accumulate(ufunc, x, axis, dtype, out, name)
     x = x if x.ndim else flattened(x)
+    if not include_initial:
+        return accumulated(ufunc, x, axis, dtype, out, name)
     index = _call.axis_of(axis, x.ndim, name)
     shape = (*x.shape[:index], x.shape[index] + 1, *x.shape[index + 1 :])
     out = _call.out_of(out, name)
@@ -97,8 +77,7 @@ def _with_initial(
         own = _call.dtype_of(x, name)
         kind = reductions.sum_dtype(own) if dtype is None else dtypes.as_dtype(dtype, name)
         out = _call.new(x, shape, kind)
-    elif tuple(out.shape) != shape:
-        raise ValueError(f"{name}: out has shape {tuple(out.shape)}, the result has {shape}")
+    _call.check_shape(out, tuple(shape), name)
     accumulated(ufunc, x, index, dtype, _slice(out, index, 1, None), name)
     _call.fill(_slice(out, index, 0, 1), ufunc.identity)
     return out
@@ -122,11 +101,7 @@ def _fourth(a: Any, b: Any, c: Any, d: Any, e: Any) -> Any:
     return _third(b, c, d, e) - _third(a, b, c, d)
 
 
-def _first(a: Any, b: Any) -> Any:
-    return b - a
-
-
-_BY_ORDER: tuple[Callable[..., Any], ...] = (_first, _second, _third, _fourth)
+_BY_ORDER: dict[int, Callable[..., Any]] = {2: _second, 3: _third, 4: _fourth}
 
 
 def _slice(x: Any, axis: int, begin: int, end: int | None) -> Any:
@@ -138,14 +113,22 @@ def _differences(x: Any, order: int, axis: int, out: Any = None) -> Any:
     length = max(x.shape[axis] - order, 0)
     begins = [min(i, x.shape[axis]) for i in range(order + 1)]
     parts = [_slice(x, axis, begin, begin + length) for begin in begins]
-    is_bool = _call.dtype_of(x, "diff") == BOOL
-    op = np.not_equal if is_bool else _BY_ORDER[order - 1]
+    if order == 1:
+        return _difference(parts[0], parts[1], out)
     if is_lazy(x) and out is None:
-        return applied(op, parts, "diff")
-    if order == 1 and type(x) is np.ndarray and _call.is_few(x.size, _call.ALL):
-        ufunc = np.not_equal if is_bool else np.subtract
-        return _loops.run(ufunc, parts[::-1], 2 * parts[0].size, (out,))
-    return transform(op, *parts, out=out)
+        return applied(_BY_ORDER[order], parts, "diff")
+    return transform(_BY_ORDER[order], *parts, out=out)
+
+
+def _difference(left: Any, right: Any, out: Any) -> Any:
+    """Return right - left in one pass; host arrays: NumPy's loop."""
+    op = np.not_equal if _call.dtype_of(right, "diff") == BOOL else np.subtract
+    if is_lazy(right) and out is None:
+        return applied(op, (right, left), "diff")
+    is_on_host = type(left) is type(right) is np.ndarray and (out is None or is_host(out))
+    if is_on_host and _call.is_few(right.size, _call.ALL):
+        return _loops.run(op, (right, left), 2 * right.size, (out,))
+    return transform(op, right, left, out=out)
 
 
 def _diff(x: Any, n: int, axis: int) -> Any:
@@ -214,7 +197,7 @@ def _concatenated_differences(parts: Sequence[Any], like: Any, kind: Any, axis: 
     for part in parts:
         x = _call.cast(part, kind, "diff")
         if previous is not None:
-            _write_between(previous, _slice(x, axis, 0, 1), _slice(result, axis, start, start + 1))
+            _difference(previous, _slice(x, axis, 0, 1), _slice(result, axis, start, start + 1))
             start += 1
         count = x.shape[axis] - 1
         if count > 0:
@@ -222,17 +205,6 @@ def _concatenated_differences(parts: Sequence[Any], like: Any, kind: Any, axis: 
         start += count
         previous = _slice(x, axis, count, count + 1)
     return result
-
-
-def _write_between(left: Any, right: Any, out: Any) -> None:
-    """Write the difference of neighbours from two arrays."""
-    op = np.not_equal if _call.dtype_of(out, "diff") == BOOL else np.subtract
-    is_on_host = type(left) is type(right) is type(out) is np.ndarray
-    if is_on_host and _call.is_few(out.size, _call.FEW):
-        with np.errstate(all="ignore"):
-            op(right, left, out=out)
-        return
-    transform(op, right, left, out=out)
 
 
 @numpy_function("One transform")
@@ -249,24 +221,22 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     begin, end = (
         _extra(one, kind, name) for one, name in ((to_begin, "to_begin"), (to_end, "to_end"))
     )
-    if begin is None and end is None:
+    if to_begin is None and to_end is None:
         differences = _differences(x, 1, 0)
         return copy(differences) if is_lazy(x) and not is_lazy(ary) else differences
-    count, first = max(x.shape[0] - 1, 0), 0 if begin is None else begin.shape[0]
-    last = 0 if end is None else end.shape[0]
-    result = _call.new(x, (first + count + last,), kind)
-    for part, offset in ((begin, 0), (end, first + count)):
-        if part is not None and part.shape[0]:
-            _write(part, _slice(result, 0, offset, offset + part.shape[0]), kind)
+    count, first = max(x.shape[0] - 1, 0), begin.shape[0]
+    result = _call.new(x, (first + count + end.shape[0],), kind)
+    _write(begin, result[:first], kind)
+    _write(end, result[first + count :], kind)
     if count:
-        _differences(x, 1, 0, _slice(result, 0, first, first + count))
+        _differences(x, 1, 0, result[first : first + count])
     return result
 
 
 def _write(part: Any, target: Any, kind: Any) -> None:
     """Write prepended or appended elements; few host numbers may be written to a device array."""
     if type(part) is not np.ndarray:
-        _call.write(operators.cast(part, part.dtype, kind, "ediff1d"), target)
+        _call.write(_call.cast(part, kind, "ediff1d"), target)
     elif type(target) is np.ndarray:
         target[...] = part
     elif part.size > _FEW_NUMBERS:
@@ -282,24 +252,12 @@ def _write(part: Any, target: Any, kind: Any) -> None:
 def _extra(x: Any, kind: Any, name: str) -> Any:
     """Return prepended or appended elements as one axis; lazy unless in host memory."""
     if x is None:
-        return None
+        return np.empty(0, kind)
     part = array_of(x, f"ediff1d: {name}")
     part = part if type(part) is np.ndarray else lazy_of(part)
     if not np.can_cast(part.dtype, kind, "same_kind"):
         raise TypeError(f"ediff1d: {name} has dtype {part.dtype}, which does not become {kind}")
     return part.reshape(-1)
-
-
-def _area(left: Any, right: Any, width: Any) -> Any:
-    return width * (right + left) / 2.0
-
-
-def _area_between(left: Any, right: Any, start: Any, end: Any) -> Any:
-    return (end - start) * (right + left) / 2.0
-
-
-def _area_between_bool(left: Any, right: Any, start: Any, end: Any) -> Any:
-    return (end != start) * (right + left) / 2.0
 
 
 @numpy_function("One reduction that computes the areas while reading", arrays=2)
@@ -316,7 +274,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: Any = -1) -> Any:
         raise np.exceptions.AxisError(-1, 0, name)
     axis = _call.axis_of(axis, y.ndim, name)
     if x is not None:
-        x = as_array(x)
+        x = _call.as_array(x)
         x_axis = axis if x.ndim == 1 else _call.axis_of(axis, x.ndim, name)
         areas = _AREAS_BETWEEN((y, x), name, axis, x_axis)
     elif type(dx) in (bool, int, float, complex):
@@ -333,14 +291,15 @@ def _sides(x: Any, axis: int) -> tuple[Any, Any]:
 
 
 def _areas(y: Any, axis: int, dx: Any, _kind: Any = None) -> Any:
-    return applied(_area, (*_sides(y, axis), dx), "trapezoid")
+    operands = (*_sides(y, axis), dx)
+    return applied(lambda left, right, dx: dx * (right + left) / 2.0, operands, "trapezoid")
 
 
 def _areas_between(y: Any, x: Any, axis: int, x_axis: int) -> Any:
     if x.ndim == 1:
         x, x_axis = x.reshape((-1, *(1,) * (y.ndim - 1 - axis))), 0
-    op = _area_between_bool if x.dtype == BOOL else _area_between
-    return applied(op, (*_sides(y, axis), *_sides(x, x_axis)), "trapezoid")
+    start, end = _sides(x, x_axis)
+    return _areas(y, axis, end != start if x.dtype == BOOL else end - start)
 
 
 _AREAS, _AREAS_BETWEEN = ExpressionCache(_areas), ExpressionCache(_areas_between)

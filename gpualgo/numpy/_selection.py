@@ -10,22 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
-from gpualgo import lazy
-from gpualgo._algorithms.find import count, find
-from gpualgo._algorithms.select import select
-from gpualgo._algorithms.transform import copy, transform
+from gpualgo import copy, count, find, lazy, select, transform
 from gpualgo._lazy import is_lazy
 from gpualgo._lazy.combining import applied, zipped
 from gpualgo.numpy import _call
-from gpualgo.numpy._call import (
-    ARRAY_TYPES,
-    BOOL,
-    UNSET,
-    array_of,
-    flattened,
-    is_host,
-    numpy_function,
-)
+from gpualgo.numpy._call import ARRAY_TYPES, UNSET, array_of, is_host, numpy_function
 from gpualgo.numpy._orders import aligned, indices_along
 
 # --- Which elements are not zero: flags and indices.
@@ -33,7 +22,7 @@ from gpualgo.numpy._orders import aligned, indices_along
 
 def flags_of(x: Any, where: str) -> Any:
     """Return which elements are true, as an array of bool."""
-    if _call.dtype_of(x, where) == BOOL and not is_lazy(x):
+    if _call.dtype_of(x, where) == _call.BOOL and not is_lazy(x):
         return x
     return transform(_call.is_true, x)
 
@@ -63,11 +52,10 @@ def _indices(x: Any, where: str) -> tuple[Any, ...]:
         return tuple(select(_positions_of(shape, False), flags_of(x, where)))
     flat = flat_indices(x, where)
     steps = [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
-    return tuple(transform(_index, flat, s, n) for s, n in zip(steps, shape, strict=True))
-
-
-def _index(flat_index: Any, step: Any, length: Any) -> Any:
-    return flat_index // step % length
+    return tuple(
+        transform(lambda index, step, length: index // step % length, flat, s, n)
+        for s, n in zip(steps, shape, strict=True)
+    )
 
 
 @numpy_function(
@@ -105,10 +93,8 @@ def argwhere(a: Any) -> Any:
            [1, 1]])
     """
     ndim = len(a.shape)
-    if ndim == 1:
-        return flat_indices(a, "argwhere").reshape(-1, 1)
-    if not ndim:
-        return flat_indices(a, "argwhere").reshape(-1, 1)[:, :0]
+    if ndim < 2:
+        return flat_indices(a, "argwhere").reshape(-1, 1)[:, :ndim]
     flags = flags_of(a, "argwhere")
     result = _call.new(a, (int(count(flags, _call.is_true)), ndim), np.dtype(np.int64))
     columns = tuple(result[:, axis] for axis in range(ndim))
@@ -177,7 +163,7 @@ def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Any:
     if axis is not None:
         axis = normalize_axis_index(axis, max(1, len(a.shape)))
     if axis is None or len(a.shape) <= 1:
-        chosen = _select(condition, flattened(a), "compress")
+        chosen = _select(condition, _call.flattened(a), "compress")
         return chosen if out is None else _write_out(chosen, out, "compress")
     flags = _fit_flags(lazy.asarray(flags_of(condition, "compress")), a.shape[axis], "compress")
     indices = select(lazy.arange(flags.size), flags)

@@ -4,29 +4,21 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
-from gpualgo import lazy
-from gpualgo._algorithms.by_index import reduce_by_index
-from gpualgo._algorithms.extremes import minmax
-from gpualgo._algorithms.merge_sort import merge
-from gpualgo._algorithms.reduce import reduce
+import gpualgo as ga
+from gpualgo import copy, lazy, merge, minmax, searchsorted, select, transform
 from gpualgo._algorithms.runs import solve as firsts_of_runs
-from gpualgo._algorithms.scan import inclusive_scan
-from gpualgo._algorithms.searchsorted import searchsorted
-from gpualgo._algorithms.select import select
-from gpualgo._algorithms.transform import copy, transform
 from gpualgo._api import unique as sorting
 from gpualgo._base import dtypes
 from gpualgo._base.errors import shown
 from gpualgo._lazy import is_lazy
 from gpualgo.numpy import _call, _orders
 from gpualgo.numpy._call import array_of, is_host, numpy_function
-from gpualgo.numpy._orders import aligned
 
 # --- Membership: which elements of one array are in another.
 
@@ -39,7 +31,7 @@ def are_among(x: Any, others: Any, invert: bool, where: str) -> Any:
     """Return which elements of x are (or with `invert` are not) in others, in the shape of x."""
     own, kind = (_call.dtype_of(one, where) for one in (x, others))
     if not math.prod(others.shape):
-        return transform(_true if invert else _false, x)
+        return _all(invert, x)
     if is_host(others) and others.size <= _FEW:
         return _among_few(x, np.asarray(others).reshape(-1), own, invert)
     if own.kind in "biu" and kind.kind in "biu":
@@ -48,15 +40,8 @@ def are_among(x: Any, others: Any, invert: bool, where: str) -> Any:
     return _among(_call.cast(x, common, where), _call.cast(others, common, where), invert)
 
 
-def _true(a: Any) -> Any:
-    return True
-
-
-def _false(a: Any) -> Any:
-    return False
-
-
-# --- By a search.
+def _all(value: bool, like: Any) -> Any:
+    return transform(lambda a: value, like)
 
 
 def _among(x: Any, others: Any, invert: bool) -> Any:
@@ -74,9 +59,6 @@ def _among(x: Any, others: Any, invert: bool) -> Any:
     return transform(np.not_equal if invert else np.equal, x, neighbours)
 
 
-# --- Integers.
-
-
 def _among_integers(x: Any, others: Any, own: Any, kind: Any, invert: bool) -> Any:
     """Look up integers, signed or unsigned, without converting them to float."""
     if is_host(others) and is_host(x):
@@ -91,8 +73,10 @@ def _among_integers(x: Any, others: Any, own: Any, kind: Any, invert: bool) -> A
     wide = np.dtype(np.uint64 if own.kind == "i" else np.int64)  # one is uint64, the other signed
     x_wide, others_wide = (_call.cast(one, wide, "isin") for one in (x, others))
     is_member = _among(x_wide, others_wide, invert)
-    fits = _not_negative if own.kind == "i" else _fits_int64
-    return transform(_or if invert else _and, is_member, lazy.transform(fits, x))
+    fits: Any = lazy.transform(_not_negative if own.kind == "i" else _fits_int64, x)
+    if invert:
+        return transform(np.logical_or, is_member, np.logical_not(fits))
+    return transform(np.logical_and, is_member, fits)
 
 
 def _not_negative(a: Any) -> Any:
@@ -103,19 +87,12 @@ def _fits_int64(a: Any) -> Any:
     return a >> np.uint64(63) == np.uint64(0)
 
 
-def _and(is_member: Any, fits: Any) -> Any:
-    return is_member and fits
-
-
-def _or(is_member: Any, fits: Any) -> Any:
-    return is_member or not fits
-
-
 def _in_table(x: Any, others: Any, low: int, high: int, invert: bool) -> Any:
     """Look up integers in a table of bools; its last entry stands for all outside its range."""
     size, first = high - low + 1, others.dtype.type(low)
-    indices = lazy.transform(_table_index, others, first)
-    table = reduce_by_index(indices, lazy.full(others.shape, True), size + 1, False, np.logical_or)
+    indices = lazy.transform(lambda a, low: np.int64(a) - np.int64(low), others, first)
+    flags: Any = lazy.full(others.shape, True)
+    table = ga.reduce_by_index(indices, flags, size + 1, False, np.logical_or)
     slot = _slot
     if (x.dtype == np.uint64) != (others.dtype == np.uint64):
         slot = _slot_unsigned if x.dtype == np.uint64 else _slot_signed
@@ -123,10 +100,6 @@ def _in_table(x: Any, others: Any, low: int, high: int, invert: bool) -> Any:
     is_member = lazy.take(table, slots, mode="clip")
     is_member = transform(np.logical_not, is_member) if invert else copy(is_member)
     return _call.in_library_of(is_member, x, "isin")
-
-
-def _table_index(a: Any, low: Any) -> Any:
-    return np.int64(a) - np.int64(low)
 
 
 def _slot(a: Any, low: Any) -> Any:
@@ -147,9 +120,6 @@ def _slot_signed(a: Any, low: Any) -> Any:
 _OUTSIDE = np.uint64(2**64 - 1)
 
 
-# --- A few.
-
-
 def _among_few(x: Any, others: Any, own: Any, invert: bool) -> Any:
     """Compare with each of a few numbers in host memory."""
     candidates = [others[min(i, others.size - 1)] for i in range(_FEW)]
@@ -158,7 +128,7 @@ def _among_few(x: Any, others: Any, own: Any, invert: bool) -> Any:
         least, most = (0, 1) if own.kind == "b" else (np.iinfo(own).min, np.iinfo(own).max)
         candidates = [one for one in map(int, others) if least <= one <= most]
         if not candidates:
-            return transform(_true if invert else _false, x)
+            return _all(invert, x)
         candidates = [own.type(candidates[min(i, len(candidates) - 1)]) for i in range(_FEW)]
     else:
         common = np.result_type(own, kind)
@@ -185,18 +155,18 @@ _All, _Counts, _Inverse = map(type, (
 ))  # fmt: skip
 
 
-def _numpy_unique(
-    ar: Any, return_index: Any = False, return_inverse: Any = False, return_counts: Any = False,
-    axis: Any = None, *, equal_nan: Any = True, sorted: Any = True,
-) -> Any:  # fmt: skip
-    """Call NumPy's function without `sorted`, which NumPy 2.2 lacks."""
-    return np.unique(ar, return_index, return_inverse, return_counts, axis, equal_nan=equal_nan)
+def _numpy_unique(x: Any, wanted: Any, axis: Any, equal_nan: Any) -> Any:
+    """Return what NumPy's function returns for few elements in host memory, else None."""
+    few = _FEW_WITH_INDICES if wanted[0] or wanted[1] or axis is not None else _call.FEW
+    if is_host(x) and _call.is_few(x.size, few) and _call.has_order(x.dtype):
+        unique: Any = np.unique
+        return unique(x, *wanted, axis, equal_nan=equal_nan)
+    return None
 
 
 @numpy_function(
     "One sort (of indices, if indices or the inverse are returned), one pass",
-    native=_numpy_unique,
-    orders=True,
+    few=0,
     differs="sorted even with `sorted=False`; of equal elements (-0.0 and 0.0; NaN) the first is "
     "returned",
 )
@@ -212,13 +182,12 @@ def unique(
     array([[1, 5],
            [2, 0]])
     """
-    wanted = sorting.Wanted(bool(return_index), bool(return_inverse), bool(return_counts))
+    options = (return_index, return_inverse, return_counts)
+    if (result := _numpy_unique(ar, options, axis, equal_nan)) is not None:
+        return result
+    wanted = sorting.Wanted(*map(bool, options))
     if axis is not None:
         axis = normalize_axis_index(axis, len(ar.shape))
-    needs_indices = wanted.indices or wanted.inverse or axis is not None
-    is_few = needs_indices and is_host(ar) and _call.is_few(ar.size, _FEW_WITH_INDICES)
-    if is_few and _call.has_order(ar.dtype):
-        return _numpy_unique(ar, *wanted, axis, equal_nan=equal_nan)
     parts = (
         distinct(ar, wanted, bool(equal_nan))
         if axis is None or len(ar.shape) == 1
@@ -227,31 +196,28 @@ def unique(
     return parts if len(parts) > 1 else parts[0]
 
 
-def _numpy_unique_values(x: Any) -> Any:
-    """Call NumPy's function that sorts, as for many elements."""
-    return np.unique(x, equal_nan=False)
-
-
 @numpy_function(
     "As `unique`",
     ("unique_values", sorting.Wanted(), lambda values: values,
      "Return the distinct elements; every NaN is distinct.",
      "gnp.unique_values([3, 1, 3, 2])", "array([1, 2, 3])",
-     {"differs": "always sorted", "native": _numpy_unique_values}),
+     {"differs": "always sorted"}),
     ("unique_counts", sorting.Wanted(counts=True), _Counts,
      "Return the distinct elements and their counts; every NaN is distinct.",
      "gnp.unique_counts([3, 1, 3, 2]).counts", "array([1, 1, 2])"),
     ("unique_inverse", sorting.Wanted(inverse=True), _Inverse,
      "Return the distinct elements and the inverse indices; every NaN is distinct.",
-     "gnp.unique_inverse([3, 1, 3, 2]).inverse_indices", "array([2, 0, 2, 1])",
-     {"few": _FEW_WITH_INDICES}),
+     "gnp.unique_inverse([3, 1, 3, 2]).inverse_indices", "array([2, 0, 2, 1])"),
     ("unique_all", sorting.Wanted(True, True, True), _All,
      "Return the distinct elements, their indices, inverse and counts; every NaN is distinct.",
-     "gnp.unique_all([3, 1, 3, 2]).indices", "array([1, 3, 0])", {"few": _FEW_WITH_INDICES}),
-    orders=True,
+     "gnp.unique_all([3, 1, 3, 2]).indices", "array([1, 3, 0])"),
+    few=0,
 )  # fmt: skip
 def _unique_of_array_api(name: str, wanted: Any, pack: Callable[..., Any], x: Any) -> Any:
-    return pack(*distinct(x, wanted, False))
+    result = _numpy_unique(x, wanted, None, False)
+    if result is None:
+        return pack(*distinct(x, wanted, False))
+    return pack(*result) if any(wanted) else result
 
 
 def distinct(x: Any, wanted: Any, equal_nan: bool) -> tuple[Any, ...]:
@@ -276,16 +242,13 @@ def _differs(a: Any, b: Any) -> Any:
     return np.int64(a != b)
 
 
-# --- Along an axis.
-
-
 def _distinct_slices(x: Any, axis: int, wanted: Any) -> tuple[Any, ...]:
     """Return the distinct slices along an axis; slices with a NaN are all distinct."""
-    x = copy(x) if is_lazy(x) else aligned(x)
+    x = copy(x) if is_lazy(x) else _orders.aligned(x)
     moved: Any = np.moveaxis(lazy.asarray(x), axis, 0)  # type: ignore[type-var]
     count, size = moved.shape[0], math.prod(moved.shape[1:])
     rows = x if not axis and moved.ndim == 2 else copy(moved.reshape(count, size))
-    numbers = _orders.zeros(count, x)
+    numbers = _orders.evaluated_like(lazy.full((count,), np.int64(0)), x)
     order = None
     if count and size:
         order = _orders.order_of_rows(rows)
@@ -305,8 +268,8 @@ def _number_rows(numbers: Any, rows: Any, order: Any) -> None:
     """Write the number of distinct rows before each sorted row to `numbers`."""
     if len(numbers) > 1:
         current, previous = (lazy.take(rows, part, axis=0) for part in (order[1:], order[:-1]))
-        is_new = reduce(lazy.transform(_differs, current, previous), 0, max, axis=1)
-        inclusive_scan(is_new, out=numbers[1:])
+        is_new = ga.reduce(lazy.transform(_differs, current, previous), 0, max, axis=1)
+        ga.inclusive_scan(is_new, out=numbers[1:])
 
 
 # --- Set operations on arrays: membership, union, intersection, differences.
@@ -359,19 +322,14 @@ def intersect1d(ar1: Any, ar2: Any, assume_unique: Any = False, return_indices: 
     array([2, 3])
     """
     both = _promoted(*_pair(ar1, ar2, "intersect1d"))
-    if assume_unique:
-        ordered = [_sorted(one, bool(return_indices)) for one in both]
-    else:
-        wanted = sorting.Wanted(indices=bool(return_indices))
-        ordered = [(*distinct(one, wanted, True), None)[:2] for one in both]
-    keys = [one[0] for one in ordered]
-    if not return_indices:
-        merged = lazy.asarray(_merged(keys))
-        current, following = merged[:-1], merged[1:]
-        return select(current, lazy.transform(np.equal, current, following))
-    merged, indices = map(lazy.asarray, _merged(keys, [one[1] for one in ordered]))
+    keys, values = zip(*_ascending(both, assume_unique, bool(return_indices)), strict=True)
+    merged, indices = _merged(keys, values) if return_indices else (_merged(keys), None)
+    merged = lazy.asarray(merged)
     current, following = merged[:-1], merged[1:]
     is_shared = lazy.transform(np.equal, current, following)
+    if indices is None:
+        return select(current, is_shared)
+    indices = lazy.asarray(indices)
     return tuple(select((current, indices[:-1], indices[1:]), is_shared))
 
 
@@ -399,11 +357,7 @@ def setxor1d(ar1: Any, ar2: Any, assume_unique: Any = False) -> Any:
     """
     operands = _promote_number(ar1, ar2) if assume_unique else (ar1, ar2)
     both = _promoted(*_pair(*operands, "setxor1d"))
-    if assume_unique:
-        keys = [_sorted(one, False)[0] for one in both]
-    else:
-        keys = [distinct(one, sorting.Wanted(), True)[0] for one in both]
-    merged = lazy.asarray(_merged(keys))
+    merged = lazy.asarray(_merged([keys for keys, _ in _ascending(both, assume_unique, False)]))
     count = merged.size
     if not count:
         return select(merged, lazy.full((0,), True))
@@ -411,9 +365,6 @@ def setxor1d(ar1: Any, ar2: Any, assume_unique: Any = False) -> Any:
     previous, following = (lazy.take(merged, indices + by, mode="clip") for by in (-1, 1))
     single = lazy.transform(_is_unique, previous, merged, following, indices, np.int64(count - 1))
     return select(merged, single)
-
-
-# --- Shared helpers.
 
 
 def _pair(
@@ -444,7 +395,6 @@ def _promote_number(one: Any, other: Any) -> tuple[Any, Any]:
 
 
 def _promoted(*arrays: Any) -> list[Any]:
-    """Return arrays converted to NumPy's common dtype."""
     kind = np.result_type(*[_call.dtype_of(one, "a set") for one in arrays])
     return [_call.cast(one, kind, "a set") for one in arrays]
 
@@ -456,11 +406,17 @@ def _sorted(x: Any, needs_order: bool) -> tuple[Any, Any]:
     return sorting.in_order(x, needs_order)
 
 
-def _merged(keys: list[Any], values: list[Any] | None = None) -> Any:
+def _ascending(arrays: list[Any], is_distinct: bool, needs_order: bool) -> list[tuple[Any, Any]]:
+    """Return the distinct elements of each array in ascending order, and their indices."""
+    if is_distinct:
+        return [_sorted(one, needs_order) for one in arrays]
+    wanted = sorting.Wanted(indices=needs_order)
+    return [(*distinct(one, wanted, True), None)[:2] for one in arrays]
+
+
+def _merged(keys: Sequence[Any], values: Sequence[Any] = (None, None)) -> Any:
     """Return two sorted arrays merged; equal elements of the first come first."""
     less = _orders.complex_less if _kind(keys[0]) == "c" else None
-    if values is None:
-        return merge(*keys, less=less)
     return merge(*keys, a_values=values[0], b_values=values[1], less=less)
 
 

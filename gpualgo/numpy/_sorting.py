@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
-from gpualgo import lazy
-from gpualgo._algorithms.merge_sort import merge_sort
+from gpualgo import TopK, copy, lazy, merge_sort, transform
+from gpualgo import argsort as order_of
+from gpualgo import searchsorted as search
+from gpualgo import top_k as select_top
 from gpualgo._algorithms.radix_sort import ARGSORT_OPTIONS, SORT_OPTIONS, radix_sort
-from gpualgo._algorithms.radix_sort import argsort as order_of
 from gpualgo._algorithms.radix_sort.problem import Sort
 from gpualgo._algorithms.searchsorted import search_either_direction
-from gpualgo._algorithms.searchsorted import searchsorted as search
-from gpualgo._algorithms.top_k import TopK
-from gpualgo._algorithms.top_k import top_k as select_top
-from gpualgo._algorithms.transform import copy, transform
 from gpualgo._base.errors import shown
 from gpualgo._lazy import is_lazy
 from gpualgo._operators.tokens import second
 from gpualgo._pipeline import checks
 from gpualgo._pipeline.run import run_remembered
 from gpualgo.numpy import _call, _orders
-from gpualgo.numpy._call import ARRAY_TYPES, UNSET, NotTaken, array_of, is_host, numpy_function
+from gpualgo.numpy._call import UNSET, NotTaken, array_of, is_host, numpy_function
 from gpualgo.numpy._orders import aligned, order_by
 
 # --- Sorts and sorted orders.
@@ -86,7 +84,6 @@ def _indices(a: Any, axis: Any, is_descending: bool, where: str) -> Any:
 
 
 def _positions(a: Any, axis: int) -> Any:
-    """Return the index of each element along an axis, on the device of a."""
     return lazy.transform(second, a, _orders.indices_along(tuple(a.shape), axis))
 
 
@@ -143,9 +140,6 @@ def _is_descending(kind: Any, stable: Any, descending: Any, order: Any, where: s
 
 
 _KINDS = {"q": "quicksort", "m": "mergesort", "h": "heapsort", "s": "stable"}
-
-
-# --- Orders by several keys.
 
 
 @numpy_function("One radix sort of indices for each 8 bytes of the keys", arrays=0, few=0)
@@ -212,14 +206,10 @@ def _check_ranks(a: Any, kth: Any, axis: Any, kind: Any, where: str) -> None:
     if kind != "introselect":
         raise ValueError(f"{where}: kind must be 'introselect', got {shown(kind)}")
     ranks = np.asarray(kth)
-    if ranks.dtype == bool or ranks.ndim > 1:
-        raise ValueError(f"{where}: kth must be an int or a sequence of ints, got {shown(kth)}")
-    if ranks.dtype.kind not in "iu":
-        raise TypeError(f"{where}: kth must be an int or a sequence of ints, got {shown(kth)}")
-    size = 1
-    for extent in a.shape:
-        size *= extent
-    length = size
+    if ranks.dtype.kind not in "iu" or ranks.ndim > 1:
+        kind = ValueError if ranks.dtype == bool or ranks.ndim > 1 else TypeError
+        raise kind(f"{where}: kth must be an int or a sequence of ints, got {shown(kth)}")
+    length = size = math.prod(a.shape)
     if axis is not None:
         (axis,) = checks.axes_of(checks.plain_axis(axis, where), len(a.shape), where)
         length = a.shape[axis]
@@ -272,15 +262,21 @@ def searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Any:
         raise ValueError(f"{where}: a must have one dimension, not {len(a.shape)}")
     if sorter is not None:
         a = _apply_sorter(a, array_of(sorter, f"{where}: sorter"))
-    return _search(a, v, side, where)
+    v = _on_device_of(a, v, where)
+    own, other = _call.dtype_of(a, where), _call.dtype_of(v, where)
+    if own.kind != "c" and other.kind != "c":
+        return search(a, v, side=side)
+    common = np.result_type(own, other)
+    a, v = (
+        x if kind == common else copy(lazy.asarray(x).astype(common))
+        for x, kind in ((a, own), (v, other))
+    )
+    return search(a, v, side=side, less=_orders.complex_less)
 
 
 def _evaluated(x: Any, where: str) -> Any:
     """Return an argument as an array that is not lazy: searches read elements in any order."""
-    if type(x) in ARRAY_TYPES:
-        return x
-    x = array_of(x, where)
-    return copy(x) if is_lazy(x) else x
+    return copy(x) if is_lazy(x) else array_of(x, where)
 
 
 def _apply_sorter(a: Any, sorter: Any) -> Any:
@@ -299,20 +295,6 @@ def _apply_sorter(a: Any, sorter: Any) -> Any:
     if is_host(sorter) and not (sorter.min() >= 0 and sorter.max() < length):
         raise ValueError(f"{where}: sorter has an index out of range: a has {length} elements")
     return copy(lazy.take(aligned(a), sorter, mode="clip"))
-
-
-def _search(a: Any, v: Any, side: Any, where: str) -> Any:
-    """Return the insertion points of v in a; only a number v may be on the host alone."""
-    v = _on_device_of(a, v, where)
-    own, other = _call.dtype_of(a, where), _call.dtype_of(v, where)
-    if own.kind != "c" and other.kind != "c":
-        return search(a, v, side=side)
-    common = np.result_type(own, other)
-    a, v = (
-        x if kind == common else copy(lazy.asarray(x).astype(common))
-        for x, kind in ((a, own), (v, other))
-    )
-    return search(a, v, side=side, less=_orders.complex_less)
 
 
 def _on_device_of(a: Any, v: Any, where: str, names: tuple[str, str] = ("a", "v")) -> Any:
@@ -359,7 +341,12 @@ def digitize(x: Any, bins: Any, right: Any = False) -> Any:
     if not is_host(x):
         bins = _call.copy_to_device_of(x, bins, where)
     indices = search(bins, x, side=side)
-    return _reverse_numbers(indices, bins.shape[0]) if is_decreasing else indices
+    if not is_decreasing:
+        return indices
+    length = np.int64(bins.shape[0])
+    if isinstance(indices, (np.generic, np.ndarray)):
+        return np.subtract(length, indices)
+    return transform(np.subtract, length, indices)
 
 
 def _is_decreasing(bins: Any) -> bool:
@@ -367,16 +354,6 @@ def _is_decreasing(bins: Any) -> bool:
     np.digitize(np.empty(0), bins)  # checks only bins
     differing = np.flatnonzero(bins[1:] != bins[:1])
     return bool(len(differing) and not bins[0] < bins[1 + differing[0]])
-
-
-def _reverse_numbers(indices: Any, length: int) -> Any:
-    if isinstance(indices, (np.generic, np.ndarray)):
-        return np.subtract(length, indices)
-    return transform(_reverse_number, indices, np.int64(length))
-
-
-def _reverse_number(index: Any, length: Any) -> Any:
-    return length - index
 
 
 def _digitize_on_gpu(x: Any, bins: Any, side: Any) -> Any:

@@ -7,9 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo._algorithms.by_index import reduce_by_index
-from gpualgo._algorithms.segments import segmented_reduce
-from gpualgo._algorithms.transform import copy
+from gpualgo import copy, reduce_by_index, segmented_reduce
 from gpualgo._lazy import is_lazy, operators
 from gpualgo._lazy.combining import applied
 from gpualgo._pipeline import checks
@@ -107,8 +105,6 @@ def _positions(a: Any, items: tuple[Any, ...], name: str) -> Any:
 def reduceat(
     ufunc: np.ufunc, x: Any, indices: Any, axis: int, dtype: Any, out: Any, name: str
 ) -> Any:
-    if (native := _call.native_copy_of(out)) is not out:
-        return _call.copy_back(out, reduceat(ufunc, x, indices, axis, dtype, native, name))
     starts = np.asarray(host_of(array_of(indices, f"{name}: indices"), name))
     if starts.ndim != 1 or (starts.dtype.kind not in "iub" and starts.size):
         raise TypeError(f"{name}: indices must be a one-dimensional array of integers")

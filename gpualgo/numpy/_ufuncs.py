@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from gpualgo._algorithms.transform import copy, transform
+from gpualgo import copy, transform
 from gpualgo._algorithms.transform.problem import NUMBERS
 from gpualgo._base import dtypes, recording
 from gpualgo._base.errors import CompileError, shown
@@ -29,42 +29,21 @@ PASSES = (
     "One transform; host arrays: NumPy's loop on all cores; lazy arrays: none, the result is lazy"
 )
 
-_DOC = """{first}
-
+_CALL = """
 ``{name}({arguments}, /, out=None, *, where=True, casting='same_kind', dtype=None, subok=True)``
 
-Arguments and results are those of `numpy.{name}`. Arrays are those that `gpualgo.reduce` accepts:
-NumPy's, CuPy's, PyTorch's, lazy ones and others; on the host also everything that `numpy.asarray`
-converts to an array of numbers. Results are in the library of the arrays. For device arrays the
-call does not synchronise. For lazy arrays the result is lazy, unless ``out=`` is given. Without
-``out=``, elements for which ``where=`` is false are zero.
-
-Raises
-------
-TypeError, ValueError
-    As `numpy.{name}`; TypeError also for unsupported dtypes, and for ``signature=`` and ``order=``.
-
-Notes
------
-{passes}.{differs} See https://github.com/gpualgo/gpualgo/blob/main/docs/numpy.md.
-
-Examples
---------
->>> import gpualgo.numpy as gnp
->>> gnp.{name}({example})
-{result}
+For lazy arrays the result is lazy, unless ``out=`` is given. Without ``out=``, elements for which
+``where=`` is false are zero. ``signature=`` and ``order=`` raise a TypeError.
 """
 
 _ULP = (
     "on a GPU within {ulp} ulp (complex: {complex} ulp of the magnitude, and any value for complex "
     "infinities and NaN)"
 )
-_OTHER = {
-    "power": "on a GPU integers to an array of negative powers give 0, 1 or -1 (NumPy: ValueError)",
-    "absolute": "on a GPU complex results within 16 ulp",
-    "sqrt": "on a GPU complex results within 16 ulp",
-    "sign": "on a GPU complex results within 16 ulp",
-}
+_OTHER = dict.fromkeys(("absolute", "sqrt", "sign"), "on a GPU complex results within 16 ulp")
+_OTHER["power"] = (
+    "on a GPU integers to an array of negative powers give 0, 1 or -1 (NumPy: ValueError)"
+)
 
 
 def differs(native: np.ufunc) -> str:
@@ -78,22 +57,13 @@ def differs(native: np.ufunc) -> str:
     return "; ".join(differences)
 
 
-# Arguments of the examples; `_sample_of` chooses by the ufunc's dtypes.
-_SAMPLES = (
-    ("[6, 3]", "[3, 5]"), ("[True, False]", "[True, True]"), ("[1.0, 2.0]", "[2.0, 0.5]"),
-    ("[0.25, 0.5]", "[2.0, 0.5]"),
-)  # fmt: skip
-_OF_BOOL = ("logical_and", "logical_or", "logical_xor", "logical_not")
-_ABOVE_ONE = ("arccosh", "add", "subtract", "multiply", "divide", "floor_divide", "remainder",
-              "fmod", "divmod", "float_power", "power")  # fmt: skip
-
-
 def _sample_of(native: np.ufunc) -> tuple[str, str]:
-    if native.__name__ in _OF_BOOL:
-        return _SAMPLES[1]
+    """Return arguments for an example, by the ufunc's dtypes and domain."""
+    if native.__name__.startswith("logical"):
+        return "[True, False]", "[True, True]"
     if all(kind not in "".join(native.types) for kind in "ed"):
-        return _SAMPLES[0]
-    return _SAMPLES[2] if native.__name__ in _ABOVE_ONE else _SAMPLES[3]
+        return "[6, 3]", "[3, 5]"
+    return "[1.0, 2.0]" if native is np.arccosh else "[0.25, 0.5]", "[2.0, 0.5]"
 
 
 class Doc:
@@ -114,16 +84,9 @@ def documented(native: np.ufunc) -> str:
     arguments = _sample_of(native)[: native.nin]
     with np.errstate(all="ignore"):
         result = repr(native(*(eval(text, {}) for text in arguments)))
-    differences = differs(native)
-    return _DOC.format(
-        first=summary,
-        name=name,
-        arguments="x" if native.nin == 1 else "x1, x2",
-        passes=PASSES,
-        differs=f" Differs from NumPy: {differences}." if differences else "",
-        example=", ".join(arguments),
-        result=result,
-    )
+    own = f"{summary}\n\n>>> gnp.{name}({', '.join(arguments)})\n{result}"
+    call = _CALL.strip().format(name=name, arguments="x" if native.nin == 1 else "x1, x2")
+    return _call.docstring(own, name, PASSES, differs(native), call)
 
 
 # --- Calls of ufuncs: conversion of arguments, and calls with ``out=``, ``where=`` or ``dtype=``.
@@ -186,13 +149,7 @@ def _common_dtype(ufunc: np.ufunc, *kinds: Any) -> np.dtype[Any] | None:
 
 
 def mapped(op: Any, args: tuple[Any, ...], out: Any, name: str) -> Any:
-    """Apply a function element by element; the result is lazy if an array is.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As NumPy for ``out=`` that does not fit.
-    """
+    """Apply a function element by element; the result is lazy if an array is."""
     operands, _, location = arguments_of(args, name)
     if location == NUMBERS_ALONE:
         operands[0] = np.asarray(operands[0])
@@ -269,11 +226,7 @@ def mask_of(where: Any, name: str) -> Any:
         return bool(where) or np.False_
     if not hasattr(where, "dtype"):
         where = np.asarray(where, bool)  # as NumPy does with lists of numbers
-    mask = array_of(where, f"{name}: where")
-    kind = _call.dtype_of(mask, name)
-    if kind != np.dtype(bool):
-        raise TypeError(f"{name}: where has dtype {kind}; pass an array of bool")
-    return mask
+    return _call.bools_of(where, name)
 
 
 def _select(mask: Any, new: Any, old: Any) -> Any:
@@ -287,27 +240,21 @@ def computed(
     """Return a ufunc's result for arguments with any options: one transform for each output.
 
     If `is_lazy`, results without an output are lazy.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As NumPy for these dtypes, shapes and casting rules.
     """
     if any(map(_call.is_swapped, outs)):
-        native = tuple(map(_call.native_copy_of, outs))
-        values = computed(ufunc, op, given, is_lazy, native, where, dtype, casting, name)
-        written = values if isinstance(values, tuple) else (values,)
-        back = tuple(map(_call.copy_back, outs, written))
-        return back[0] if len(back) == 1 else back
+        options = where, dtype, casting, name
+        return _call.with_native_outs(
+            outs, lambda *outs: computed(ufunc, op, given, is_lazy, outs, *options)
+        )
     inputs, kinds = tuple(given), None
     out_dtypes = [None if out is None else _call.dtype_of(out, name) for out in outs]
     inputs, kinds = operators.of_loop(ufunc, name, inputs, dtype, casting, tuple(out_dtypes))
     if casting == "unsafe":
         for x, converted in zip(given, inputs, strict=True):
             if x is not converted and hasattr(x, "dtype"):
-                _call.warn_of_parts(_call.dtype_of(x, name), converted.dtype, stacklevel=4)
+                _call.warn_of_parts(_call.dtype_of(x, name), converted.dtype)
         for kind, wanted in zip(kinds, out_dtypes, strict=True):
-            _call.warn_of_parts(kind, wanted or kind, stacklevel=4)
+            _call.warn_of_parts(kind, wanted or kind)
     parts: Sequence[Any] = (op,)
     if len(outs) > 1:
         parts = (np.floor_divide, np.remainder)
@@ -323,8 +270,8 @@ def computed(
     shape = np.broadcast_shapes(*[x.shape for x in values], () if mask is None else mask.shape)
     full = np.broadcast_shapes(shape, *[tuple(out.shape) for out in outs if out is not None])
     for out in outs:
-        if out is not None and tuple(out.shape) != full:
-            raise ValueError(f"{name}: out has shape {tuple(out.shape)}, the result has {full}")
+        if out is not None:
+            _call.check_shape(out, full, name)
     final = []
     for x, out in zip(values, outs, strict=True):
         x = _fit(x, mask, full, out, name)
@@ -449,8 +396,6 @@ class UFunc:
             )
         raise NotTaken(f"{name}: order={shown(order)} is not possible here; leave it out")
 
-    # --- methods ------------------------------------------------------------------------------
-
     def reduce(
         self, array: Any, axis: Any = 0, dtype: Any = None, out: Any = None,
         keepdims: Any = False, initial: Any = UNSET, where: Any = True,
@@ -462,17 +407,12 @@ class UFunc:
         NotTaken
             The ufunc is not known to be associative, which a parallel reduction needs.
         """
-        name = self._check_associative("reduce")
-        x = array_of(array, f"{name}: array")
-        if _is_few(x):
-            options: dict[str, Any] = {"axis": axis, "dtype": dtype, "out": out, "where": where}
-            if initial is not UNSET:
-                options["initial"] = initial
-            return self._native.reduce(x, keepdims=keepdims, **options)
-        self._check_loop(x, dtype, name)
-        native = _call.native_copy_of(out)
-        result = reduced(self._native, x, axis, dtype, native, keepdims, initial, where, name)
-        return _call.copy_back(out, result) if native is not out else result
+
+        def run(x: Any, out: Any, name: str) -> Any:
+            return reduced(self._native, x, axis, dtype, out, keepdims, initial, where, name)
+
+        options = {"keepdims": keepdims, "initial": initial, "where": where}
+        return self._combine("reduce", run, array, (axis,), dtype, out, **options)
 
     def accumulate(self, array: Any, axis: Any = 0, dtype: Any = None, out: Any = None) -> Any:
         """Return elements combined with all before along an axis; see `numpy.ufunc.accumulate`.
@@ -482,36 +422,37 @@ class UFunc:
         NotTaken
             The ufunc is not known to be associative, which a parallel scan needs.
         """
-        name = self._check_associative("accumulate")
-        x = array_of(array, f"{name}: array")
-        if _is_few(x):
-            return self._native.accumulate(x, axis, dtype, out)
-        self._check_loop(x, dtype, name)
-        axis = _single_axis(axis, x.ndim, name)
-        native = _call.native_copy_of(out)
-        result = accumulated(self._native, x, axis, dtype, native, name)
-        return _call.copy_back(out, result) if native is not out else result
 
-    def _check_loop(self, x: Any, dtype: Any, name: str) -> None:
-        """Raise NumPy's TypeError for dtypes that it does not combine."""
-        own = _call.dtype_of(x, name)
-        options: dict[str, Any] = {}
-        if dtype is not None:
-            options = {"signature": (dtypes.as_dtype(dtype, name), None, None), "casting": "unsafe"}
-        self._native.resolve_dtypes((None, own, None), reduction=True, **options)
+        def run(x: Any, out: Any, name: str) -> Any:
+            along = _single_axis(axis, x.ndim, name)
+            return accumulated(self._native, x, along, dtype, out, name)
 
-    def _check_associative(self, method: str) -> str:
-        name = f"{self.__name__}.{method}"
+        return self._combine("accumulate", run, array, (axis,), dtype, out)
+
+    def _combine(
+        self, method: str, run: Callable[..., Any], array: Any, args: tuple[Any, ...], dtype: Any,
+        out: Any, **options: Any,
+    ) -> Any:  # fmt: skip
+        """Return what NumPy's method returns for few elements, else what `run` does."""
+        name, native = f"{self.__name__}.{method}", self._native
         if self.nin != 2:
             raise ValueError(f"{name}: {method} needs a function of two arguments")
         if self.nout != 1:
             raise ValueError(f"{name}: {method} needs a function that returns a single value")
-        if self._native not in reductions.RULES:
+        if native not in reductions.RULES:
             raise NotTaken(
                 f"{name}: {self.__name__} is not known to be associative, which a parallel "
                 f"{method} needs; use numpy.{name}"
             )
-        return name
+        x = array_of(array, f"{name}: array")
+        if type(x) is np.ndarray and _call.is_few(x.size, _call.FEW):
+            return getattr(native, method)(x, *args, dtype, out, **options)
+        kinds: Any = {}
+        if dtype is not None:
+            kinds = {"signature": (dtypes.as_dtype(dtype, name), None, None), "casting": "unsafe"}
+        own = _call.dtype_of(x, name)
+        native.resolve_dtypes((None, own, None), reduction=True, **kinds)  # raises as NumPy
+        return _call.with_native_outs((out,), lambda out: run(x, out, name))
 
     def outer(self, A: Any, B: Any, /, **kwargs: Any) -> Any:
         """Return the ufunc of all pairs of elements of two arrays; see `numpy.ufunc.outer`."""
@@ -540,13 +481,12 @@ class UFunc:
         self, array: Any, indices: Any, axis: Any = 0, dtype: Any = None, out: Any = None
     ) -> Any:
         """Return the elements of segments combined; see `numpy.ufunc.reduceat`."""
-        name = self._check_associative("reduceat")
-        x = array_of(array, f"{name}: array")
-        if _is_few(x):
-            return self._native.reduceat(x, indices, axis, dtype, out)
-        self._check_loop(x, dtype, name)
-        axis = _call.axis_of(axis, x.ndim, name)
-        return _ufunc_methods.reduceat(self._native, x, indices, axis, dtype, out, name)
+
+        def run(x: Any, out: Any, name: str) -> Any:
+            along = _call.axis_of(axis, x.ndim, name)
+            return _ufunc_methods.reduceat(self._native, x, indices, along, dtype, out, name)
+
+        return self._combine("reduceat", run, array, (indices, axis), dtype, out)
 
 
 def _single_axis(axis: Any, ndim: int, name: str) -> Any:
@@ -563,10 +503,6 @@ def _single_axis(axis: Any, ndim: int, name: str) -> Any:
 def _are_host(arrays: tuple[Any, ...]) -> bool:
     """Return whether ``where=`` and ``out=`` are NumPy arrays, or omitted."""
     return all(x is None or isinstance(x, (bool, np.bool_, np.ndarray)) for x in arrays)
-
-
-def _is_few(x: Any) -> bool:
-    return type(x) is np.ndarray and _call.is_few(x.size, _call.FEW)
 
 
 def _all_ufuncs() -> dict[str, UFunc]:
