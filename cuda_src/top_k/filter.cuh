@@ -70,17 +70,17 @@ struct Filter {
         row{reinterpret_cast<const Item*>(params.row), params.row_items, Ordered(params.flip)} {}
 
   // Sets the keys that are kept of a tile. Returns whether positions within it matter.
-  __device__ bool set_keys(uint64 first, uint64 last) {
+  __device__ bool set_keys(Index first, Index last) {
     bool is_edge = false;
 #pragma unroll
     for (int l = 0; l < lists; ++l) {
       const SampleBounds& bounds = params.bounds[l];
       first_keys[l] = Ordered(bounds.first_key);
       last_keys[l] = Ordered(bounds.last_key);
-      const bool is_before = last < bounds.first_position && Ordered(~first_keys[l]) != 0;
-      const bool is_behind = first > bounds.last_position && last_keys[l] != 0;
-      is_edge = is_edge || (!is_before && first < bounds.first_position) ||
-                (!is_behind && last > bounds.last_position);
+      const Index begin = Index(bounds.first_position), end = Index(bounds.last_position);
+      const bool is_before = last < begin && Ordered(~first_keys[l]) != 0;
+      const bool is_behind = first > end && last_keys[l] != 0;
+      is_edge = is_edge || (!is_before && first < begin) || (!is_behind && last > end);
       first_keys[l] += is_before;
       last_keys[l] -= is_behind;
     }
@@ -120,7 +120,7 @@ struct Filter {
     if (is_edge) {
 #pragma unroll
       for (int k = 0; k < batch; ++k) {
-        if ((kept >> k & 1) != 0 && !keeps(key(k), Index(at(k)))) kept ^= 1u << k;
+        if ((kept >> k & 1) != 0 && !keeps(key(k), at(k))) kept ^= 1u << k;
       }
       ptx::syncwarp();
     }
@@ -142,7 +142,7 @@ struct Filter {
     for (int k = 0; k < batch; ++k) {
       if ((kept >> k & 1) == 0) continue;
       keys[place] = key(k);
-      positions[place] = Index(at(k));
+      positions[place] = at(k);
       ++place;
     }
     num_staged += total;
@@ -161,7 +161,7 @@ struct Filter {
       const uint32 lanes = ptx::ballot_sync(all_lanes, is_kept);
       if (num_staged + ptx::popc(lanes) > staged) flush();
       if (is_kept) {
-        const Index i = Index(at(k));
+        const Index i = at(k);
         const int place = num_staged + ptx::popc(lanes & ptx::lanemask_le()) - 1;
         keys[place] = row.key(i);
         positions[place] = i;
@@ -227,17 +227,17 @@ struct Filter {
   // the bounds are there.
   __device__ void run() {
     const uint64 misaligned = reinterpret_cast<uint64>(row.keys) % vector_bytes / sizeof(Item);
-    int64 head = misaligned == 0 ? 0 : items - int64(misaligned);
-    if (head > row.count) head = row.count;
-    const int64 vectors = (row.count - head) / items;
+    Index head = misaligned == 0 ? 0 : items - Index(misaligned);
+    if (head > row.count) head = Index(row.count);
+    const Index vectors = (Index(row.count) - head) / items;
     const Item* body = row.keys + head;
-    constexpr int64 tile = threads * loads;
-    int64 begin = blockIdx.x * tile;
+    constexpr Index tile = threads * loads;
+    Index begin = blockIdx.x * tile;
     Pack<Item, items> packs[loads];
     const auto load = [&] {
 #pragma unroll
       for (int j = 0; j < loads; ++j) {
-        const int64 vector = begin + threadIdx.x + j * threads;
+        const Index vector = begin + threadIdx.x + j * threads;
         if (vector < vectors) packs[j] = load_pack<Item, items>(body + vector * items);
       }
     };
@@ -245,8 +245,9 @@ struct Filter {
     if constexpr (Policy::overlaps) ptx::griddepcontrol_wait();
 #pragma unroll 1
     while (ptx::any_sync(all_lanes, begin < vectors)) {
-      const int64 vector = begin + threadIdx.x;
-      const bool is_edge = set_keys(head + begin * items, head + (begin + tile) * items - 1);
+      const Index vector = begin + threadIdx.x;
+      const Index end = vectors - begin < tile ? vectors : begin + tile;
+      const bool is_edge = set_keys(head + begin * items, head + end * items - 1);
       uint32 kept = 0;
 #pragma unroll
       for (int j = 0; j < loads; ++j) {
@@ -261,7 +262,7 @@ struct Filter {
           kept, is_edge,
           [&](int k) { return head + (vector + k / items * threads) * items + k % items; },
           [&](int k) { return row.ordered(packs[k / items].items[k % items]); });
-      begin += gridDim.x * tile;
+      begin += gridDim.x * tile;  // fewer than 2^32, as a vector has two items or more
       load();
     }
     if (blockIdx.x == 0) ends(head, head + vectors * items);
@@ -270,12 +271,12 @@ struct Filter {
   }
 
   // What lies before the first whole vector, and behind the last: fewer than a block has threads.
-  __device__ void ends(int64 head, int64 tail) {
-    const int64 i = threadIdx.x < head ? threadIdx.x : tail + threadIdx.x - head;
+  __device__ void ends(Index head, Index tail) {
+    const Index i = threadIdx.x < head ? threadIdx.x : tail + (threadIdx.x - head);
     const bool is_there = i < row.count;
-    set_keys(0, ~uint64(0));
-    bool is_kept = is_there && may_keep(row.key(Index(i)));
-    if (is_kept) is_kept = keeps(row.key(Index(i)), Index(i));
+    set_keys(0, ~Index(0));
+    bool is_kept = is_there && may_keep(row.key(i));
+    if (is_kept) is_kept = keeps(row.key(i), i);
     keep_each(is_kept, [&](int) { return i; });
   }
 

@@ -259,7 +259,8 @@ struct RankSearch {
     if (lane == warp_threads - 1) shared.sums[warp] = before;
     before -= sum;
     ptx::syncthreads();
-    for (int w = 0; w < warp; ++w) before += shared.sums[w];
+#pragma unroll
+    for (int w = 0; w < warps; ++w) before += w < warp ? shared.sums[w] : Index(0);
     if (rank < before || rank >= before + sum) return;
 #pragma unroll
     for (int i = 0; i < per_thread; ++i) {

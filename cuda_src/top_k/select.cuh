@@ -116,7 +116,12 @@ struct SelectRow {
           const int low = 2 * i - (i & (stride - 1));
           order(low, low + stride, (low & width) == 0);
         }
-        ptx::syncthreads();
+        // A warp orders the same elements at each of the lesser strides.
+        if (stride > warp_threads || (stride == 1 && width > warp_threads)) {
+          ptx::syncthreads();
+        } else {
+          ptx::syncwarp();
+        }
       }
     }
   }

@@ -69,6 +69,7 @@ def index_bytes(row_items: int) -> int:
 
 MOST_SAMPLE_BITS = 15  # of a sample for a single rank, in which one block finds each bound
 DEVIATIONS, MORE = 6, 6  # distance of bounds from a rank: standard deviations, and a constant
+RARE = 22  # their distance is less if a bound is still wrong in one of e ** RARE cases at most
 
 
 @dataclass(frozen=True)
@@ -123,6 +124,8 @@ def sample_of(row_items: int, rank: int, is_one: bool) -> Sample:
     margin = DEVIATIONS * math.sqrt(expected * max(0.0, 1 - expected / size)) + MORE
     first = max(-1, math.floor(expected - margin)) if is_one else -1
     last = min(size, math.ceil(expected + margin))
+    while not is_one and last * math.log(last / expected) - last + expected > RARE:
+        last -= 1  # Chernoff's bound, for elements of which few are in the sample
     between = last - first
     size_with_margin = between + 8 * math.sqrt(between) + 32  # with a margin for variance
     return Sample(bits, first, last, min(row_items, math.ceil(size_with_margin * row_items / size)))
