@@ -158,9 +158,9 @@ __global__ void __launch_bounds__(block_threads, 1)
   const KeptElements<Order, Index> sample{params.keys, params.positions, params.num_samples};
   Search search{shared, Index(rank), Index(sample.count)};
   search.find(sample, false);
-  Search::for_each(sample, [&](bool is_there, Index i, Ordered key) {
-    if (!is_there || !search.cut.agrees(sample, i, key)) return;
-    set_bound(bounds, is_last, key, sample.position(i));
+  Search::for_each(sample, true, [&](bool is_there, Index, Ordered key, Index position) {
+    if (!is_there || !search.cut.agrees(key, position)) return;
+    set_bound(bounds, is_last, key, position);
   });
 }
 
