@@ -22,7 +22,7 @@ namespace gpualgo {
 struct FilterParams {
   const unsigned char* row;
   SampleBounds* bounds;
-  unsigned char* keys;
+  unsigned char* items;
   unsigned char* positions;
   int64 row_items;
   uint64 flip;
@@ -50,12 +50,12 @@ struct Filter {
   static_assert(lists <= most_ranks && most_ranks < 16);  // 4 bits tell which
 
   struct Shared {
-    Ordered keys[threads / warp_threads][staged];
+    Item items[threads / warp_threads][staged];
     Index positions[threads / warp_threads][staged];
   };
 
   const FilterParams& params;
-  Ordered* keys;  // gathered by the warp
+  Item* kept_items;  // gathered by the warp
   Index* positions;
   RowElements<Order, Index> row;
   Ordered first_keys[lists] = {}, last_keys[lists] = {};  // of what is kept in a tile
@@ -65,7 +65,7 @@ struct Filter {
 
   __device__ Filter(const FilterParams& params, Shared& shared)
       : params(params),
-        keys(shared.keys[threadIdx.x / warp_threads]),
+        kept_items(shared.items[threadIdx.x / warp_threads]),
         positions(shared.positions[threadIdx.x / warp_threads]),
         row{reinterpret_cast<const Item*>(params.row), params.row_items, Ordered(params.flip)} {}
 
@@ -112,15 +112,15 @@ struct Filter {
     return is_kept;
   }
 
-  // Keeps those of a thread's elements whose bits are set: at(k): where the k-th lies, key(k): its
-  // key, k a constant. All lanes of a warp call it.
-  template <class At, class Key>
-  __device__ void keep(uint32 kept, bool is_edge, At at, Key key) {
+  // Keeps those of a thread's elements whose bits are set: at(k): where the k-th lies, item(k): the
+  // element, k a constant. All lanes of a warp call it.
+  template <class At, class Get>
+  __device__ void keep(uint32 kept, bool is_edge, At at, Get item) {
     if (!ptx::any_sync(all_lanes, kept != 0)) return;
     if (is_edge) {
 #pragma unroll
       for (int k = 0; k < batch; ++k) {
-        if ((kept >> k & 1) != 0 && !keeps(key(k), at(k))) kept ^= 1u << k;
+        if ((kept >> k & 1) != 0 && !keeps(row.ordered(item(k)), at(k))) kept ^= 1u << k;
       }
       ptx::syncwarp();
     }
@@ -141,7 +141,7 @@ struct Filter {
 #pragma unroll
     for (int k = 0; k < batch; ++k) {
       if ((kept >> k & 1) == 0) continue;
-      keys[place] = key(k);
+      kept_items[place] = item(k);
       positions[place] = at(k);
       ++place;
     }
@@ -163,7 +163,7 @@ struct Filter {
       if (is_kept) {
         const Index i = at(k);
         const int place = num_staged + ptx::popc(lanes & ptx::lanemask_le()) - 1;
-        keys[place] = row.key(i);
+        kept_items[place] = row.keys[i];
         positions[place] = i;
       }
       num_staged += ptx::popc(lanes);
@@ -190,7 +190,7 @@ struct Filter {
 #pragma unroll 1
       for (int begin = 0; begin < num_staged; begin += warp_threads) {
         const int i = begin + lane;
-        const int list = i < num_staged ? list_of(keys[i], positions[i]) : lists;
+        const int list = i < num_staged ? list_of(row.ordered(kept_items[i]), positions[i]) : lists;
         found |= uint32(list) << begin / 8;
 #pragma unroll
         for (int l = 0; l < lists; ++l) {
@@ -213,7 +213,7 @@ struct Filter {
         const uint64 at = shuffle(place, l) + ptx::popc(lanes & ptx::lanemask_le()) - 1;
         if (list == l && at < uint64(params.capacity[l])) {
           const int64 to = params.begin[l] + int64(at);
-          reinterpret_cast<Ordered*>(params.keys)[to] = keys[i];
+          reinterpret_cast<Item*>(params.items)[to] = kept_items[i];
           reinterpret_cast<Index*>(params.positions)[to] = positions[i];
         }
         if (lane == l) place += ptx::popc(lanes);
@@ -261,7 +261,7 @@ struct Filter {
       keep(
           kept, is_edge,
           [&](int k) { return head + (vector + k / items * threads) * items + k % items; },
-          [&](int k) { return row.ordered(packs[k / items].items[k % items]); });
+          [&](int k) { return packs[k / items].items[k % items]; });
       begin += gridDim.x * tile;  // fewer than 2^32, as a vector has two items or more
       load();
     }

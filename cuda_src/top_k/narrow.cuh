@@ -34,7 +34,7 @@ struct RankState {
 
 struct NarrowParams {
   const unsigned char* row;
-  const unsigned char* kept_keys;
+  const unsigned char* kept_items;
   const unsigned char* kept_positions;
   const SampleBounds* bounds;
   RankState* states;
@@ -81,14 +81,14 @@ struct Narrow {
   __device__ bool begin() {
     const int64 list = params.lists[number], at = params.begin[list];
     const SampleBounds& bounds = params.bounds[list];
-    const int64 rank = left.take(bounds, params.kept_keys + at * sizeof(Ordered),
+    const int64 rank = left.take(bounds, params.kept_items + at * sizeof(Key),
                                  params.kept_positions + at * sizeof(Index), params.ranks[number],
                                  params.capacity[list]);
     if (params.is_first) {
       search.rank = Index(rank);
       search.count = Index(left.count);
       shift = 8 * sizeof(Ordered);
-      if (left.keys != nullptr) {
+      if (left.positions != nullptr) {
         shift = detail::bit_length(Ordered(bounds.first_key) ^ Ordered(bounds.last_key));
       }
       search.cut.key_mask = above(Ordered(0), shift);

@@ -29,7 +29,7 @@ struct SelectRowsPolicy {
 
 struct SelectRowsParams {
   const unsigned char* rows;
-  const unsigned char* kept_keys;  // of a long row, as sample.cuh leaves them; null: none are
+  const unsigned char* kept_items;  // of a long row, as sample.cuh leaves them; null: none are
   const unsigned char* kept_positions;
   const SampleBounds* bounds;
   unsigned char* values;
@@ -160,7 +160,7 @@ __global__ void __launch_bounds__(Policy::block_threads, 1)
   const RowElements<Order, Index> row{work.row, params.row_items, Ordered(params.flip)};
   if constexpr (is_left) {
     LeftElements<Order, Index> left{row};
-    const Index rank = Index(left.take(*params.bounds, params.kept_keys, params.kept_positions,
+    const Index rank = Index(left.take(*params.bounds, params.kept_items, params.kept_positions,
                                        params.rank, params.capacity));
     work.run(left, rank);
   } else {

@@ -187,8 +187,6 @@ GATHER_THREADS = 256
 FILTER_THREADS, FILTER_BLOCKS = 512, 2  # per multiprocessor, with 64 registers
 FEW_LISTS = 4  # most lists for FILTER_BLOCKS; with more lists, one block per multiprocessor
 FILTER_LOADS, FILTER_ITEMS = 8, 32  # most vectors and elements that a thread holds
-
-
 FILTER_STAGED = 2048  # bytes of kept elements that a warp gathers
 
 
