@@ -2,8 +2,9 @@
 //
 // Algorithm  The row is read once for up to 8 pairs of bounds: the filter counts what comes before
 //            each and keeps what lies between, in a list for each pair; positions break ties, so
-//            that equal keys make it no longer. A warp gathers what it keeps in shared memory, and
-//            takes room for all of it at once.
+//            that equal keys make it no longer. They are compared only in tiles around a bound's
+//            position. A warp gathers what it keeps in shared memory, and takes room for all of it
+//            at once.
 // Bytes      sizeof(Key) per element, and what is kept; launches: one.
 // Storage    What is kept: by formulas of the host's side.
 // Bits       What is kept comes in any order, and is put in one by who reads it.
@@ -21,7 +22,7 @@ namespace gpualgo {
 struct FilterParams {
   const unsigned char* row;
   SampleBounds* bounds;
-  unsigned char* keys;
+  unsigned char* items;
   unsigned char* positions;
   int64 row_items;
   uint64 flip;
@@ -49,52 +50,60 @@ struct Filter {
   static_assert(lists <= most_ranks && most_ranks < 16);  // 4 bits tell which
 
   struct Shared {
-    Ordered keys[threads / warp_threads][staged];
+    Item items[threads / warp_threads][staged];
     Index positions[threads / warp_threads][staged];
   };
 
   const FilterParams& params;
-  Ordered* keys;  // gathered by the warp
+  Item* kept_items;  // gathered by the warp
   Index* positions;
   RowElements<Order, Index> row;
-  Ordered first_keys[lists], spans[lists];
+  Ordered first_keys[lists] = {}, last_keys[lists] = {};  // of what is kept in a tile
   uint32 num_before[lists] = {};
   int num_staged = 0;  // the same in all lanes
   int lane = threadIdx.x % warp_threads;
 
   __device__ Filter(const FilterParams& params, Shared& shared)
       : params(params),
-        keys(shared.keys[threadIdx.x / warp_threads]),
+        kept_items(shared.items[threadIdx.x / warp_threads]),
         positions(shared.positions[threadIdx.x / warp_threads]),
-        row{reinterpret_cast<const Item*>(params.row), params.row_items, Ordered(params.flip)} {
+        row{reinterpret_cast<const Item*>(params.row), params.row_items, Ordered(params.flip)} {}
+
+  // Sets the keys that are kept of a tile. Returns whether positions within it matter.
+  __device__ bool set_keys(Index first, Index last) {
+    bool is_edge = false;
 #pragma unroll
     for (int l = 0; l < lists; ++l) {
-      first_keys[l] = Ordered(params.bounds[l].first_key);
-      spans[l] = Ordered(params.bounds[l].last_key) - first_keys[l];
+      const SampleBounds& bounds = params.bounds[l];
+      first_keys[l] = Ordered(bounds.first_key);
+      last_keys[l] = Ordered(bounds.last_key);
+      const Index begin = Index(bounds.first_position), end = Index(bounds.last_position);
+      const bool is_before = last < begin && Ordered(~first_keys[l]) != 0;
+      const bool is_behind = first > end && last_keys[l] != 0;
+      is_edge = is_edge || (!is_before && first < begin) || (!is_behind && last > end);
+      first_keys[l] += is_before;
+      last_keys[l] -= is_behind;
     }
+    return is_edge;
   }
-
-  // Whether an element may be kept, going by its key; counts it if it comes before all that are.
-  // is_edge: keys that are a bound's are kept if their position says so.
-  __device__ bool may_keep(Ordered key, bool& is_edge) {
+  // Whether an element is kept, going by its key; counts it if it comes before all that are.
+  __device__ bool may_keep(Ordered key) {
     bool is_kept = false;
 #pragma unroll
     for (int l = 0; l < lists; ++l) {
-      const Ordered distance = key - first_keys[l];
       num_before[l] += key < first_keys[l];
-      is_kept = is_kept || distance <= spans[l];
-      is_edge = is_edge || distance == 0 || distance == spans[l];
+      is_kept = is_kept || (key >= first_keys[l] && key <= last_keys[l]);
     }
     return is_kept;
   }
-  // Whether it is, if its key is a bound's: rare enough to read bounds again.
+  // Whether it is, where positions matter: rare enough to read bounds again.
   __device__ bool keeps(Ordered key, Index position) {
     bool is_kept = false;
 #pragma unroll
     for (int l = 0; l < lists; ++l) {
       const SampleBounds& bounds = params.bounds[l];
-      if (Ordered(key - first_keys[l]) > spans[l]) continue;
-      if (key == first_keys[l] && position < bounds.first_position) {
+      if (key < first_keys[l] || key > last_keys[l]) continue;
+      if (key == Ordered(bounds.first_key) && position < bounds.first_position) {
         ++num_before[l];
       } else if (key != Ordered(bounds.last_key) || position <= bounds.last_position) {
         is_kept = true;
@@ -103,15 +112,15 @@ struct Filter {
     return is_kept;
   }
 
-  // Keeps those of a thread's elements whose bits are set: at(k): where the k-th lies, key(k): its
-  // key, k a constant. All lanes of a warp call it.
-  template <class At, class Key>
-  __device__ void keep(uint32 kept, uint32 edges, At at, Key key) {
+  // Keeps those of a thread's elements whose bits are set: at(k): where the k-th lies, item(k): the
+  // element, k a constant. All lanes of a warp call it.
+  template <class At, class Get>
+  __device__ void keep(uint32 kept, bool is_edge, At at, Get item) {
     if (!ptx::any_sync(all_lanes, kept != 0)) return;
-    if (ptx::any_sync(all_lanes, (kept & edges) != 0)) {
+    if (is_edge) {
 #pragma unroll
       for (int k = 0; k < batch; ++k) {
-        if (((kept & edges) >> k & 1) != 0 && !keeps(key(k), Index(at(k)))) kept ^= 1u << k;
+        if ((kept >> k & 1) != 0 && !keeps(row.ordered(item(k)), at(k))) kept ^= 1u << k;
       }
       ptx::syncwarp();
     }
@@ -132,8 +141,8 @@ struct Filter {
 #pragma unroll
     for (int k = 0; k < batch; ++k) {
       if ((kept >> k & 1) == 0) continue;
-      keys[place] = key(k);
-      positions[place] = Index(at(k));
+      kept_items[place] = item(k);
+      positions[place] = at(k);
       ++place;
     }
     num_staged += total;
@@ -152,9 +161,9 @@ struct Filter {
       const uint32 lanes = ptx::ballot_sync(all_lanes, is_kept);
       if (num_staged + ptx::popc(lanes) > staged) flush();
       if (is_kept) {
-        const Index i = Index(at(k));
+        const Index i = at(k);
         const int place = num_staged + ptx::popc(lanes & ptx::lanemask_le()) - 1;
-        keys[place] = row.key(i);
+        kept_items[place] = row.keys[i];
         positions[place] = i;
       }
       num_staged += ptx::popc(lanes);
@@ -166,7 +175,7 @@ struct Filter {
     int list = 0;
 #pragma unroll
     for (int l = 0; l + 1 < lists; ++l) {
-      const Ordered last = first_keys[l] + spans[l];
+      const Ordered last = Ordered(params.bounds[l].last_key);
       if (key > last || (key == last && position > params.bounds[l].last_position)) list = l + 1;
     }
     return list;
@@ -181,7 +190,7 @@ struct Filter {
 #pragma unroll 1
       for (int begin = 0; begin < num_staged; begin += warp_threads) {
         const int i = begin + lane;
-        const int list = i < num_staged ? list_of(keys[i], positions[i]) : lists;
+        const int list = i < num_staged ? list_of(row.ordered(kept_items[i]), positions[i]) : lists;
         found |= uint32(list) << begin / 8;
 #pragma unroll
         for (int l = 0; l < lists; ++l) {
@@ -204,7 +213,7 @@ struct Filter {
         const uint64 at = shuffle(place, l) + ptx::popc(lanes & ptx::lanemask_le()) - 1;
         if (list == l && at < uint64(params.capacity[l])) {
           const int64 to = params.begin[l] + int64(at);
-          reinterpret_cast<Ordered*>(params.keys)[to] = keys[i];
+          reinterpret_cast<Item*>(params.items)[to] = kept_items[i];
           reinterpret_cast<Index*>(params.positions)[to] = positions[i];
         }
         if (lane == l) place += ptx::popc(lanes);
@@ -214,41 +223,47 @@ struct Filter {
     num_staged = 0;
   }
 
-  // The vectors from the first that is aligned on, then the rest.
+  // The vectors from the first that is aligned on, then the rest. The first of them are read before
+  // the bounds are there.
   __device__ void run() {
     const uint64 misaligned = reinterpret_cast<uint64>(row.keys) % vector_bytes / sizeof(Item);
-    int64 head = misaligned == 0 ? 0 : items - int64(misaligned);
-    if (head > row.count) head = row.count;
-    const int64 vectors = (row.count - head) / items;
+    Index head = misaligned == 0 ? 0 : items - Index(misaligned);
+    if (head > row.count) head = Index(row.count);
+    const Index vectors = (Index(row.count) - head) / items;
     const Item* body = row.keys + head;
-    const int64 step = int64(gridDim.x) * threads * loads;
-#pragma unroll 1
-    for (int64 begin = int64(blockIdx.x) * threads * loads;
-         ptx::any_sync(all_lanes, begin < vectors); begin += step) {
-      const int64 vector = begin + threadIdx.x;
-      Pack<Item, items> packs[loads];
+    constexpr Index tile = threads * loads;
+    Index begin = blockIdx.x * tile;
+    Pack<Item, items> packs[loads];
+    const auto load = [&] {
 #pragma unroll
       for (int j = 0; j < loads; ++j) {
-        if (vector + j * threads < vectors) {
-          packs[j] = load_pack<Item, items>(body + (vector + j * threads) * items);
-        }
+        const Index vector = begin + threadIdx.x + j * threads;
+        if (vector < vectors) packs[j] = load_pack<Item, items>(body + vector * items);
       }
-      uint32 kept = 0, edges = 0;
+    };
+    load();
+    if constexpr (Policy::overlaps) ptx::griddepcontrol_wait();
+#pragma unroll 1
+    while (ptx::any_sync(all_lanes, begin < vectors)) {
+      const Index vector = begin + threadIdx.x;
+      const Index end = vectors - begin < tile ? vectors : begin + tile;
+      const bool is_edge = set_keys(head + begin * items, head + end * items - 1);
+      uint32 kept = 0;
 #pragma unroll
       for (int j = 0; j < loads; ++j) {
         if (vector + j * threads < vectors) {
 #pragma unroll
           for (int i = 0; i < items; ++i) {
-            bool is_edge = false;
-            if (may_keep(row.ordered(packs[j].items[i]), is_edge)) kept |= 1u << (j * items + i);
-            if (is_edge) edges |= 1u << (j * items + i);
+            if (may_keep(row.ordered(packs[j].items[i]))) kept |= 1u << (j * items + i);
           }
         }
       }
       keep(
-          kept, edges,
+          kept, is_edge,
           [&](int k) { return head + (vector + k / items * threads) * items + k % items; },
-          [&](int k) { return row.ordered(packs[k / items].items[k % items]); });
+          [&](int k) { return packs[k / items].items[k % items]; });
+      begin += gridDim.x * tile;  // fewer than 2^32, as a vector has two items or more
+      load();
     }
     if (blockIdx.x == 0) ends(head, head + vectors * items);
     flush();
@@ -256,11 +271,12 @@ struct Filter {
   }
 
   // What lies before the first whole vector, and behind the last: fewer than a block has threads.
-  __device__ void ends(int64 head, int64 tail) {
-    const int64 i = threadIdx.x < head ? threadIdx.x : tail + threadIdx.x - head;
+  __device__ void ends(Index head, Index tail) {
+    const Index i = threadIdx.x < head ? threadIdx.x : tail + (threadIdx.x - head);
     const bool is_there = i < row.count;
-    bool is_edge = false, is_kept = is_there && may_keep(row.key(Index(i)), is_edge);
-    if (is_kept && is_edge) is_kept = keeps(row.key(Index(i)), Index(i));
+    set_keys(0, ~Index(0));
+    bool is_kept = is_there && may_keep(row.key(i));
+    if (is_kept) is_kept = keeps(row.key(i), i);
     keep_each(is_kept, [&](int) { return i; });
   }
 
@@ -280,10 +296,7 @@ struct Filter {
 template <class Policy, int lists, class Order, class Index>
 __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
     filter_kernel(const __grid_constant__ FilterParams params) {
-  if constexpr (Policy::overlaps) {
-    ptx::griddepcontrol_launch_dependents();
-    ptx::griddepcontrol_wait();
-  }
+  if constexpr (Policy::overlaps) ptx::griddepcontrol_launch_dependents();
   using Work = Filter<Policy, lists, Order, Index>;
   auto& shared = ptx::shared_memory<typename Work::Shared>();
   Work(params, shared).run();

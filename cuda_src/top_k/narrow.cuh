@@ -34,7 +34,7 @@ struct RankState {
 
 struct NarrowParams {
   const unsigned char* row;
-  const unsigned char* kept_keys;
+  const unsigned char* kept_items;
   const unsigned char* kept_positions;
   const SampleBounds* bounds;
   RankState* states;
@@ -81,14 +81,14 @@ struct Narrow {
   __device__ bool begin() {
     const int64 list = params.lists[number], at = params.begin[list];
     const SampleBounds& bounds = params.bounds[list];
-    const int64 rank = left.take(bounds, params.kept_keys + at * sizeof(Ordered),
+    const int64 rank = left.take(bounds, params.kept_items + at * sizeof(Key),
                                  params.kept_positions + at * sizeof(Index), params.ranks[number],
                                  params.capacity[list]);
     if (params.is_first) {
       search.rank = Index(rank);
       search.count = Index(left.count);
       shift = 8 * sizeof(Ordered);
-      if (left.keys != nullptr) {
+      if (left.positions != nullptr) {
         shift = detail::bit_length(Ordered(bounds.first_key) ^ Ordered(bounds.last_key));
       }
       search.cut.key_mask = above(Ordered(0), shift);
@@ -185,16 +185,17 @@ struct Narrow {
   __device__ void write() {
     begin();
     const Cut<Ordered, Index> cut = search.cut;
-    Search::for_each(left, [&](bool is_there, Index i, Ordered key) {
+    const bool has_positions = takes_all || cut.position_mask != 0;
+    Search::for_each(left, has_positions, [&](bool is_there, Index i, Ordered key, Index at) {
       if constexpr (takes_all) {
-        list(i, is_there && cut.takes(left, i, key));
-      } else if (is_there && cut.agrees(left, i, key)) {
+        list(at, is_there && cut.takes(key, at));
+      } else if (is_there && cut.agrees(key, at)) {
         auto* result = params.result + number * params.result_step;
         *reinterpret_cast<Key*>(result) = left.row.keys[left.position(i)];
       }
     });
   }
-  __device__ void list(Index i, bool is_taken) {
+  __device__ void list(Index position, bool is_taken) {
     if (!ptx::any_sync(all_lanes, is_taken)) return;
     const uint32 lanes = ptx::ballot_sync(all_lanes, is_taken);
     const int first = ptx::ffs(lanes) - 1;
@@ -205,7 +206,7 @@ struct Narrow {
     begin = shuffle(begin, first);
     if (!is_taken) return;
     const uint64 place = begin + ptx::popc(lanes & ptx::lanemask_le()) - 1;
-    reinterpret_cast<uint64*>(params.result)[place] = left.position(i);
+    reinterpret_cast<uint64*>(params.result)[place] = position;
   }
 };
 

@@ -36,27 +36,28 @@ struct SampleBounds {
   }
 };
 
-// A row's elements, or what was kept of them: one program for both.
+// A row's elements, or what was kept of them: one program for both, and no branch where keys are
+// read, which would be read one by one.
 template <class Order, class Index>
 struct LeftElements {
   using Ordered = typename Order::Ordered;
   RowElements<Order, Index> row;
-  const Ordered* keys = nullptr;  // null: nothing was kept
-  const Index* positions = nullptr;
+  const typename Order::Key* items = row.keys;
+  const Index* positions = nullptr;  // null: nothing was kept
   int64 first = 0, count = row.count;
 
-  __device__ Ordered key(Index i) const {
-    return keys != nullptr ? keys[first + i] : row.key(Index(first) + i);
-  }
+  __device__ Ordered key(Index i) const { return row.ordered(items[first + i]); }
   __device__ Index position(Index i) const {
-    return keys != nullptr ? positions[first + i] : Index(first) + i;
+    Index at = Index(first) + i;
+    if (positions != nullptr) at = positions[at];
+    return at;
   }
 
   // Goes on to what was kept, if the element of a rank is there; returns its rank there.
-  __device__ int64 take(const SampleBounds& bounds, const unsigned char* kept_keys,
+  __device__ int64 take(const SampleBounds& bounds, const unsigned char* kept_items,
                         const unsigned char* kept_positions, int64 rank, int64 capacity) {
     if (!bounds.holds(rank, capacity)) return rank;
-    keys = reinterpret_cast<const Ordered*>(kept_keys);
+    items = reinterpret_cast<const typename Order::Key*>(kept_items);
     positions = reinterpret_cast<const Index*>(kept_positions);
     count = int64(bounds.num_kept);
     return rank - int64(bounds.num_before);
@@ -158,9 +159,9 @@ __global__ void __launch_bounds__(block_threads, 1)
   const KeptElements<Order, Index> sample{params.keys, params.positions, params.num_samples};
   Search search{shared, Index(rank), Index(sample.count)};
   search.find(sample, false);
-  Search::for_each(sample, [&](bool is_there, Index i, Ordered key) {
-    if (!is_there || !search.cut.agrees(sample, i, key)) return;
-    set_bound(bounds, is_last, key, sample.position(i));
+  Search::for_each(sample, true, [&](bool is_there, Index, Ordered key, Index position) {
+    if (!is_there || !search.cut.agrees(key, position)) return;
+    set_bound(bounds, is_last, key, position);
   });
 }
 

@@ -61,17 +61,13 @@ struct Cut {
   Ordered key = 0, key_mask = 0;
   Index position = 0, position_mask = 0;
 
-  template <class Source>
-  __device__ bool agrees(const Source& source, Index i, Ordered other) const {
-    if ((other & key_mask) != key) return false;
-    return position_mask == 0 || (source.position(i) & position_mask) == position;
+  __device__ bool agrees(Ordered other, Index at) const {
+    return (other & key_mask) == key && (at & position_mask) == position;
   }
   // Whether another element comes before it, or agrees.
-  template <class Source>
-  __device__ bool takes(const Source& source, Index i, Ordered other) const {
+  __device__ bool takes(Ordered other, Index at) const {
     const Ordered known = other & key_mask;
-    if (known != key) return known < key;
-    return position_mask == 0 || (source.position(i) & position_mask) <= position;
+    return known < key || (known == key && (at & position_mask) <= position);
   }
 };
 
@@ -108,23 +104,27 @@ struct RankSearch {
   // Whether it is true, which is the same in all threads: the vote tells the compiler so.
   __device__ static bool agreed(bool is_true) { return ptx::any_sync(all_lanes, is_true); }
 
-  // Calls f(is_there, i, key) for each element, by whole warps.
+  // Calls f(is_there, i, key, position) for each element, by whole warps. has_positions: else they
+  // are not read, and 0.
   template <class Source, class F>
-  __device__ static void for_each(const Source& source, F f) {
+  __device__ static void for_each(const Source& source, bool has_positions, F f) {
     constexpr int batch = 32 / int(sizeof(Ordered));  // loads in flight
 #pragma unroll 1
     for (int64 begin = 0; agreed(begin < source.count); begin += threads * batch) {
       const int64 left = source.count - begin;
       const Index first = Index(begin) + threadIdx.x;
       Ordered keys[batch];
+      Index positions[batch];
 #pragma unroll
       for (int j = 0; j < batch; ++j) {
         const bool is_there = int(threadIdx.x) + j * threads < left;
         keys[j] = is_there ? source.key(Index(first + j * threads)) : Ordered(0);
+        positions[j] =
+            is_there && has_positions ? source.position(Index(first + j * threads)) : Index(0);
       }
 #pragma unroll
       for (int j = 0; j < batch; ++j) {
-        f(int(threadIdx.x) + j * threads < left, Index(first + j * threads), keys[j]);
+        f(int(threadIdx.x) + j * threads < left, Index(first + j * threads), keys[j], positions[j]);
       }
     }
   }
@@ -142,10 +142,10 @@ struct RankSearch {
     return agreed(takes_all ? rank + 1 == count : count == 1);
   }
 
-  template <bool by_position, class Source>
-  __device__ static auto word_of(const Source& source, Index i, Ordered key) {
+  template <bool by_position>
+  __device__ static auto word_of(Ordered key, Index position) {
     if constexpr (by_position) {
-      return source.position(i);
+      return position;
     } else {
       return key;
     }
@@ -182,9 +182,9 @@ struct RankSearch {
   template <bool by_position, class Source, class Word>
   __device__ Word survey(const Source& source, Word& differ) {
     Word ones = 0, zeros = 0;
-    for_each(source, [&](bool is_there, Index i, Ordered key) {
-      if (!is_there || !cut.agrees(source, i, key)) return;
-      const Word word = word_of<by_position>(source, i, key);
+    for_each(source, by_position, [&](bool is_there, Index, Ordered key, Index position) {
+      if (!is_there || !cut.agrees(key, position)) return;
+      const Word word = word_of<by_position>(key, position);
       ones |= word;
       zeros |= Word(~word);
     });
@@ -226,12 +226,12 @@ struct RankSearch {
   __device__ void count_digits(const Source& source, int shift, uint32 digits) {
     for (int i = threadIdx.x; i < select_bins; i += threads) shared.counts[i] = 0;
     ptx::syncthreads();
-    for_each(source, [&](bool is_there, Index i, Ordered key) {
-      const bool is_counted = is_there && cut.agrees(source, i, key);
+    for_each(source, by_position, [&](bool is_there, Index, Ordered key, Index position) {
+      const bool is_counted = is_there && cut.agrees(key, position);
       if (!ptx::any_sync(all_lanes, is_counted)) return;
       const uint32 lanes = ptx::ballot_sync(all_lanes, is_counted);
       uint32 digit = 0;
-      if (is_counted) digit = uint32(word_of<by_position>(source, i, key) >> shift) & digits;
+      if (is_counted) digit = uint32(word_of<by_position>(key, position) >> shift) & digits;
       const int first = ptx::ffs(lanes) - 1;
       const uint32 common = ptx::shfl_sync(all_lanes, digit, first);
       // Neighbours often have one digit: together they add it once.
@@ -259,7 +259,8 @@ struct RankSearch {
     if (lane == warp_threads - 1) shared.sums[warp] = before;
     before -= sum;
     ptx::syncthreads();
-    for (int w = 0; w < warp; ++w) before += shared.sums[w];
+#pragma unroll
+    for (int w = 0; w < warps; ++w) before += w < warp ? shared.sums[w] : Index(0);
     if (rank < before || rank >= before + sum) return;
 #pragma unroll
     for (int i = 0; i < per_thread; ++i) {

@@ -29,7 +29,7 @@ struct SelectRowsPolicy {
 
 struct SelectRowsParams {
   const unsigned char* rows;
-  const unsigned char* kept_keys;  // of a long row, as sample.cuh leaves them; null: none are
+  const unsigned char* kept_items;  // of a long row, as sample.cuh leaves them; null: none are
   const unsigned char* kept_positions;
   const SampleBounds* bounds;
   unsigned char* values;
@@ -65,13 +65,14 @@ struct SelectRow {
     search.find(source, result != select_one);
     ptx::syncthreads();
     const Cut<Ordered, Index> cut = search.cut;
-    Search::for_each(source, [&](bool is_there, Index i, Ordered key) {
+    const bool has_positions = result != select_one || cut.position_mask != 0;
+    Search::for_each(source, has_positions, [&](bool is_there, Index i, Ordered key, Index at) {
       if constexpr (result == select_one) {
-        if (is_there && cut.agrees(source, i, key)) {
+        if (is_there && cut.agrees(key, at)) {
           reinterpret_cast<Key*>(params.values)[blockIdx.x] = row[source.position(i)];
         }
       } else {
-        take(source, i, key, is_there && cut.takes(source, i, key));
+        take(key, at, is_there && cut.takes(key, at));
       }
     });
     if constexpr (result == select_sorted) {
@@ -80,8 +81,7 @@ struct SelectRow {
     }
   }
 
-  template <class Source>
-  __device__ void take(const Source& source, Index i, Ordered key, bool is_taken) {
+  __device__ void take(Ordered key, Index position, bool is_taken) {
     if (!ptx::any_sync(all_lanes, is_taken)) return;
     const uint32 lanes = ptx::ballot_sync(all_lanes, is_taken);
     const int first = ptx::ffs(lanes) - 1;
@@ -94,9 +94,9 @@ struct SelectRow {
     const Index place = begin + ptx::popc(lanes & ptx::lanemask_le()) - 1;
     if constexpr (result == select_sorted) {
       shared.keys[place] = key;
-      shared.positions[place] = source.position(i);
+      shared.positions[place] = position;
     } else {
-      reinterpret_cast<uint64*>(params.positions)[place] = source.position(i);
+      reinterpret_cast<uint64*>(params.positions)[place] = position;
     }
   }
 
@@ -116,7 +116,12 @@ struct SelectRow {
           const int low = 2 * i - (i & (stride - 1));
           order(low, low + stride, (low & width) == 0);
         }
-        ptx::syncthreads();
+        // A warp orders the same elements at each of the lesser strides.
+        if (stride > warp_threads || (stride == 1 && width > warp_threads)) {
+          ptx::syncthreads();
+        } else {
+          ptx::syncwarp();
+        }
       }
     }
   }
@@ -155,7 +160,7 @@ __global__ void __launch_bounds__(Policy::block_threads, 1)
   const RowElements<Order, Index> row{work.row, params.row_items, Ordered(params.flip)};
   if constexpr (is_left) {
     LeftElements<Order, Index> left{row};
-    const Index rank = Index(left.take(*params.bounds, params.kept_keys, params.kept_positions,
+    const Index rank = Index(left.take(*params.bounds, params.kept_items, params.kept_positions,
                                        params.rank, params.capacity));
     work.run(left, rank);
   } else {

@@ -44,6 +44,8 @@ def samples() -> dict[str, Any]:
         "falling": -np.arange(N, dtype=np.float32),
         "few that are not NaN": np.where(rng.random(N) < 0.001, 1, np.nan).astype(np.float32),
         "periodic": (np.arange(N) % 256).astype(np.float32),
+        "least": np.zeros(N, np.uint32),
+        "largest": np.full(N, np.uint32(0xFFFFFFFF)),
     }
 
 

@@ -31,8 +31,8 @@ class SampleScratch(NamedTuple):
     sample_keys: int
     sample_positions: int
     bounds: int
-    keys: int
     positions: int
+    items: int
     control: int  # of the kernels that narrow ranks down
 
 
@@ -71,17 +71,17 @@ class LongRows:
         size, capacity = 1 << samples[0].bits, sum(sample.capacity for sample in samples)
         key, index = tuning.ordered_bytes(self.dtype), tuning.index_bytes(self.row_items)
         return (
-            size * key, size * index, len(samples) * tuning.BOUNDS_BYTES, capacity * key,
-            capacity * index, tuning.control_bytes(len(self.ranks), self.row_items),
+            size * key, size * index, len(samples) * tuning.BOUNDS_BYTES, capacity * index,
+            capacity * self.dtype.itemsize, tuning.control_bytes(len(self.ranks), self.row_items),
         )  # fmt: skip
 
     def left(self, rank: int, kept: SampleScratch) -> CandidateSlots:
         """Return the candidates for the `rank`-th of the ranks after `steps`."""
         samples, of_ranks = self.lists
         number, begin = of_ranks[rank], self._offsets[of_ranks[rank]]
-        key, index = tuning.ordered_bytes(self.dtype), tuning.index_bytes(self.row_items)
+        index = tuning.index_bytes(self.row_items)
         places: dict[str, Place] = {
-            "kept_keys": (kept.keys, begin * key),
+            "kept_items": (kept.items, begin * self.dtype.itemsize),
             "kept_positions": (kept.positions, begin * index),
             "bounds": (kept.bounds, number * tuning.BOUNDS_BYTES),
         }
@@ -102,9 +102,8 @@ class LongRows:
         gather, bound, keep = self.specs
         gathered = {"keys": kept.sample_keys, "positions": kept.sample_positions}
         control = tuning.control_bytes(len(self.ranks), self.row_items) if self.is_narrowed else 0
-        control_slot = kept.control if control else NONE
         row = {"row": self._row(number)}
-        candidates = {"bounds": kept.bounds, "keys": kept.keys, "positions": kept.positions}
+        candidates = {"bounds": kept.bounds, "items": kept.items, "positions": kept.positions}
         num_sms = gpu.get(self.device).num_sms
         return [
             self._launch(
@@ -114,7 +113,7 @@ class LongRows:
             ),
             self._launch(
                 bound, 2 * len(samples), tuning.LARGE_BLOCK,
-                {**gathered, "bounds": kept.bounds, "control": control_slot},
+                {**gathered, "bounds": kept.bounds, "control": kept.control},
                 num_samples=size, control_words=control // 4,
                 first=_padded(sample.first for sample in samples),
                 last=_padded(sample.last for sample in samples),
@@ -135,7 +134,7 @@ class LongRows:
         samples, of_ranks = self.lists
         counts = len(self.ranks) * tuning.STATE_BYTES
         slots = {
-            "row": self._row(row), "kept_keys": kept.keys, "kept_positions": kept.positions,
+            "row": self._row(row), "kept_items": kept.items, "kept_positions": kept.positions,
             "bounds": kept.bounds, "states": kept.control, "counts": (kept.control, counts),
             "result": result,
         }  # fmt: skip
@@ -310,7 +309,7 @@ class _Builder(Builder):
     ) -> None:  # fmt: skip
         """Add a selection by blocks, from whole rows or from the candidates of one row."""
         tile, spec, overlaps = self._selection(result, num_sorted, candidates is not None)
-        nothing = {"kept_keys": NONE, "kept_positions": NONE, "bounds": NONE}
+        nothing = {"kept_items": NONE, "kept_positions": NONE, "bounds": NONE}
         source = {
             "rows": (self._rows, row * self._row_bytes),
             **(nothing if candidates is None else candidates.places),

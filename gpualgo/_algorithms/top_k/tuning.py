@@ -69,6 +69,7 @@ def index_bytes(row_items: int) -> int:
 
 MOST_SAMPLE_BITS = 15  # of a sample for a single rank, in which one block finds each bound
 DEVIATIONS, MORE = 6, 6  # distance of bounds from a rank: standard deviations, and a constant
+RARE = 22  # their distance is less if a bound is still wrong in one of e ** RARE cases at most
 
 
 @dataclass(frozen=True)
@@ -123,6 +124,8 @@ def sample_of(row_items: int, rank: int, is_one: bool) -> Sample:
     margin = DEVIATIONS * math.sqrt(expected * max(0.0, 1 - expected / size)) + MORE
     first = max(-1, math.floor(expected - margin)) if is_one else -1
     last = min(size, math.ceil(expected + margin))
+    while not is_one and last * math.log(last / expected) - last + expected > RARE:
+        last -= 1  # Chernoff's bound, for elements of which few are in the sample
     between = last - first
     size_with_margin = between + 8 * math.sqrt(between) + 32  # with a margin for variance
     return Sample(bits, first, last, min(row_items, math.ceil(size_with_margin * row_items / size)))
@@ -184,8 +187,6 @@ GATHER_THREADS = 256
 FILTER_THREADS, FILTER_BLOCKS = 512, 2  # per multiprocessor, with 64 registers
 FEW_LISTS = 4  # most lists for FILTER_BLOCKS; with more lists, one block per multiprocessor
 FILTER_LOADS, FILTER_ITEMS = 8, 32  # most vectors and elements that a thread holds
-
-
 FILTER_STAGED = 2048  # bytes of kept elements that a warp gathers
 
 

@@ -268,6 +268,7 @@ CASES = {
     "first elements of rows in blocks": Case(firsts((2, 2100), 64)),
     "equal first elements of rows in blocks": Case(firsts((2, 2100), 64, spread=0)),
     "first elements of a long row": Case(firsts((1, 4003), 40), _LONG),
+    "first elements of a long row of few values": Case(firsts((1, 4003), 40, spread=5), _LONG),
     "first elements of a long row without room": Case(firsts((1, 4003), 40), _NO_ROOM),
     "many first elements of a long row": Case(firsts((1, 4003), 70), _LONG),
     "ranks of a long row": Case(ranks((4003,), [2001, 7, 2003, 3900]), _NARROW),
