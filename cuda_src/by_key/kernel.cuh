@@ -168,6 +168,19 @@ struct ByKey {
     }
   }
 
+  // Sets marks, by the grid's first blocks. The others wait for them.
+  __device__ void set_marks() const {
+    mark_heads<typename Equal::Index, Policy::block_threads>(params, params.num_markers);
+    ptx::syncthreads();
+    if (threadIdx.x == 0) ptx::atom_add_acq_rel_gpu<1>(params.num_marked);
+  }
+  __device__ void await_marks() const {
+    if (threadIdx.x == 0) {
+      while (ptx::ld_acquire_gpu(params.num_marked) != params.num_markers) ptx::nanosleep(32);
+    }
+    ptx::syncthreads();
+  }
+
   __device__ void run() {
     if (threadIdx.x == 0) shared.next = states.take();
     ptx::syncthreads();
@@ -178,6 +191,10 @@ struct ByKey {
       const bool is_tile = tile < params.num_tiles;
       const bool is_full = is_tile && tiles.count_of(tile) == tile_items;
       if (is_tile) tiles.load(held, tile);
+      if constexpr (Tiles::is_marked) {
+        if (last.tile < 0 && is_tile) await_marks();  // elements are under way
+        if (is_tile) tiles.take_marks(held, tile);
+      }
       if (last.tile >= 0 && warp == carrying) {
         carries.tell_group(last.tile, shared.tails[parity ^ 1], last.first < tile_items);
       }
@@ -212,7 +229,10 @@ struct ByKey {
       ready = last;
       last = staged;
     }
-    if (threadIdx.x == 0) states.finish(params.num_words);
+  }
+  __device__ void finish() const {
+    if (threadIdx.x != 0 || !states.finish(params.num_words)) return;
+    if constexpr (Tiles::is_marked) *params.num_marked = 0;
   }
 };
 
@@ -230,7 +250,15 @@ __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
   // Behind the counts of a reduction's tiles.
   const int64 counts = Work::reduces ? params.num_tiles * tagged_words<Count> : 0;
   Work work{params, shared, states, {states, states.words() + counts, params.num_tiles}};
+  if constexpr (Work::Tiles::is_marked) {
+    if (blockIdx.x < params.num_markers) {
+      work.set_marks();
+      work.finish();
+      return;
+    }
+  }
   work.run();
+  work.finish();
 }
 
 }  // namespace gpualgo

@@ -45,7 +45,7 @@ struct ByKeyParams {
   Access access;
 };
 
-// K: a key, or NoKey, where Equal is the type of offsets or NoStarts; A: what values are folded in;
+// K: a key, or NoKey, where Equal is ByOffsets; A: what values are folded in;
 // T: elements as they are read, keys' numbers first. Heads of runs begin with init where has_init
 // is set (of a scan).
 template <class Policy, class Equal, class Op, class K, class A, class T, class Params,
@@ -53,7 +53,7 @@ template <class Policy, class Equal, class Op, class K, class A, class T, class 
 struct ByKeyTiles {
   using E = typename TileElement<K, A, T>::type;
   static constexpr bool is_marked = is_same<K, NoKey>;
-  static constexpr bool has_starts = is_marked && !is_same<Equal, NoStarts>;
+  static constexpr bool has_starts = begins_with_starts<Equal>;
   static constexpr bool loads_packs = decltype(Params::access)::in_one;
   static constexpr int items = Policy::items, rows = Policy::rows;
   static constexpr int warps = Policy::block_threads / warp_threads;
@@ -135,11 +135,7 @@ struct ByKeyTiles {
     const int64 begin = tile * tile_items;
     const int count = count_of(tile);
     const int64 first = begin + start_of(0);
-    if constexpr (is_marked) {
-      const int place = warp * warp_items + lane * 32;
-      const bool is_there = lane < warp_items / 32 && place < count;
-      held.marks = is_there ? params.heads[(begin + place) / 32] : 0;
-    } else {
+    if constexpr (!is_marked) {
       assign(held.earlier, K{});
       if (lane == 0 && first > 0 && first < params.num_items) {
         assign(held.earlier, load_key(first - 1));
@@ -169,6 +165,14 @@ struct ByKeyTiles {
         }
       }
     }
+  }
+
+  // Takes the marks of the warp's elements.
+  __device__ void take_marks(Tile& held, int64 tile) const {
+    const int place = warp * warp_items + lane * 32;
+    uint32* word = params.heads + (tile * tile_items + place) / 32;
+    held.marks = lane < warp_items / 32 && place < count_of(tile) ? *word : 0;
+    if (held.marks != 0) *word = 0;
   }
 
   // Finds the heads of runs. is_full: no element is missing.
@@ -223,7 +227,8 @@ struct ByKeyTiles {
   // search takes registers.
   template <class Fn>
   __device__ void at_starts(const Tile& held, int64 tile, Fn fn) const {
-    const Offsets<Equal> offsets{params.offsets, params.offset_step, params.num_items};
+    const Offsets<typename Equal::Index> offsets{params.offsets, params.offset_step,
+                                                 params.num_items};
     int place = held.inside == 0 ? tile_items : place_of(ptx::ffs(held.inside) - 1);
 #pragma unroll
     for (int delta = 1; delta < warp_threads; delta *= 2) {
@@ -240,7 +245,7 @@ struct ByKeyTiles {
 #pragma unroll
       for (int i = 0; i < rows - 1; ++i) rank += i < row ? field(held.totals, i) : 0;
       const int64 own =
-          segment_from(segment + rank, offsets, params.num_segments, begin + place_of(bit));
+          segment_from(segment + rank, offsets, params.num_offsets - 1, begin + place_of(bit));
       fn(bit, load_element(moved(params.starts, [&](auto leaf) {
            return own * params.start_steps[decltype(leaf)::value];
          })));

@@ -59,28 +59,45 @@ __device__ inline int64 segment_from(int64 low, const Offsets<Index>& offsets, i
 }
 
 // Folds the elements load(begin), …, load(begin + count - 1), of which there is one at least, by a
-// warp, in order unless the operator commutes; lane 0 gets the result. `rows` times 32 are loaded
-// before any is combined. Which are combined first depends on count alone.
-template <int rows, class Op, class A, class Load>
+// warp, in order unless the operator commutes; lane 0 gets the result. Tiles of `rows` times 32 are
+// loaded before any is combined, `ahead` of them where there are so many. Which are combined first
+// depends on count and rows alone.
+template <int rows, int ahead, class Op, class A, class Load>
 __device__ inline A fold_range(int64 begin, int64 count, Load load) {
   constexpr int tile = rows * warp_threads;
   const int lane = threadIdx.x % warp_threads;
   Running<Op, A> total{A{}};
-#pragma unroll 1
-  for (int64 done = 0; done < count; done += tile) {
-    const int64 rest = count - done;
-    const int64 first = begin + done + lane;
-    A values[rows];
-    if (rest >= tile) {
+  auto append_tiles = [&](int64 first, auto& tiles) {
 #pragma unroll
-      for (int k = 0; k < rows; ++k) values[k] = load(first + k * warp_threads);
+    for (auto& values : tiles) {
+#pragma unroll
+      for (auto& value : values) value = load(first), first += warp_threads;
+    }
+#pragma unroll
+    for (auto& values : tiles) {
       if constexpr (Op::commutative) {
         total.append(fold<Op, 0, rows>(values));
       } else {
         total.append(reduce_group<warp_threads, Op>(values));
       }
+    }
+  };
+  int64 done = 0;
+#pragma unroll 1
+  for (; count - done >= ahead * tile; done += ahead * tile) {
+    A tiles[ahead][rows];
+    append_tiles(begin + done + lane, tiles);
+  }
+#pragma unroll 1
+  for (; done < count; done += tile) {
+    const int64 rest = count - done;
+    const int64 first = begin + done + lane;
+    if (rest >= tile) {
+      A tiles[1][rows];
+      append_tiles(first, tiles);
       continue;
     }
+    A values[rows];
 #pragma unroll
     for (int k = 0; k < rows; ++k) {
       values[k] = A{};

@@ -26,13 +26,11 @@ FIRST = Operator(lambda a, b: b if a == b else a)
 pytestmark = pytest.mark.usefixtures("own_cache")
 
 
-def reductions(
-    op: Operator, dtype: Any, is_spaced: bool = False, overlaps: bool = True
-) -> list[Spec]:
-    """Return the kernels of a reduction."""
+def reductions(op: Operator, dtype: Any, is_spaced: bool = False) -> list[Spec]:
+    """Return the kernel of a reduction."""
     count = len(records.field_dtypes(dtype))
     access = reading.spaced(count, is_even=True) if is_spaced else reading.dense(in_packs=False)
-    return cuda.reduce_specs(op, dtype, dtype, INDEX, access, cuda.policy_of(dtype, overlaps))
+    return [cuda.reduce_spec(op, dtype, dtype, INDEX, access, cuda.policy_of(dtype))]
 
 
 def _scan_policy(dtype: Any) -> tiles.Policy:
@@ -43,9 +41,9 @@ def scans(op: Operator, dtype: Any) -> list[Spec]:
     """Return the kernels of both scans, from one start and from one for each segment."""
     access, kind = reading.dense(True), _scan_policy(dtype)
     return [
-        cuda.scan_spec(op, dtype, dtype, access, kind, way, way and index is None, index)
+        cuda.scan_spec(op, dtype, dtype, access, kind, way, way and not starts, INDEX, starts)
         for way in (False, True)
-        for index in (None, INDEX)
+        for starts in (False, True)
     ]
 
 
@@ -67,10 +65,9 @@ def test_every_dtype(name: str, tmp_path: Path) -> None:
 @needs_cuobjdump
 def test_loads(tmp_path: Path) -> None:
     """A warp has so many rows under way at once, of chunks and of short segments."""
-    short, long, _ = sass.read_all(reductions(Operator(operator.add), FLOAT32), MAIN, tmp_path)
-    rows = cuda.policy_of(FLOAT32, overlaps=True).rows
-    assert short.count(r"LDG\.E") >= 2 * rows
-    assert long.count(r"LDG\.E") >= rows
+    (code,) = sass.read_all(reductions(Operator(operator.add), FLOAT32), MAIN, tmp_path)
+    rows = cuda.policy_of(FLOAT32).rows
+    assert code.count(r"LDG\.E") >= (2 + 2 * cuda.AHEAD) * rows
 
 
 @pytest.mark.slow
@@ -78,10 +75,9 @@ def test_loads(tmp_path: Path) -> None:
 @pytest.mark.parametrize("capability", sampled(sass.OTHERS, [(7, 5)]))
 def test_every_architecture(capability: Capability, tmp_path: Path) -> None:
     pair = records.record(["0", "1"], [np.dtype("int32"), np.dtype("complex128")])
-    swapped, overlaps = Operator(lambda a, b: (a[0], b[1])), capability >= MAIN
+    swapped = Operator(lambda a, b: (a[0], b[1]))
     specs = [
-        *reductions(Operator(operator.add), FLOAT32, overlaps=overlaps),
-        *reductions(swapped, pair, is_spaced=True, overlaps=overlaps),
+        *reductions(Operator(operator.add), FLOAT32), *reductions(swapped, pair, is_spaced=True),
         *starts(swapped, pair), cuda.heads_spec(INDEX),
     ]  # fmt: skip
     # On sm_100 the kernel of chunks has a frame of 8 bytes, on sm_90 and sm_120 none.
@@ -110,4 +106,4 @@ def test_cut(
 @pytest.mark.parametrize("name", dtypes.NAMES)
 def test_sizes_in_shared_memory(name: str) -> None:
     """What kernels take at most fits in what every GPU has."""
-    assert cuda.policy_of(sass.dtype_of(name), overlaps=False).shared_bytes <= 48 << 10
+    assert cuda.policy_of(sass.dtype_of(name)).shared_bytes <= 48 << 10

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -13,14 +14,13 @@ from gpualgo._arrays.view import View
 from gpualgo._base import records
 from gpualgo._base.records import Dtype
 from gpualgo._base.strides import merge
-from gpualgo._cuda import build
 from gpualgo._cuda.build import Spec
 from gpualgo._cuda.headers import Cpp, cpp
 from gpualgo._cuda.plan import (
+    MARKS,
     NONE,
     TICKETS,
     ArgMap,
-    Clear,
     Launch,
     Piece,
     Plan,
@@ -50,24 +50,23 @@ BLOCK_THREADS = 256
 ROW_BYTES = 32  # bytes of elements that a lane loads before it combines them
 MOST_ROWS = 8
 STAGE_ITEMS, STAGE_BYTES = 32, 128  # per lane, in shared memory
-JOIN_SHARED = 64  # partials and indices in Joining
-BLOCKS_PER_SM = 8  # of the kernels that process the list of chunks
+AHEAD = int(os.environ.get("SEGS_AHEAD", 2))  # tiles of such rows, of a chunk
+BLOCKS_PER_SM = int(os.environ.get("SEGS_BLOCKS", 4))  # resident; as many take chunks
 WARP_ITEMS = 1024  # elements of a warp's segments of mean length
 LEAST_LONG, LONG_PER_WARP = 512, 1 << 14  # longer segments are cut into chunks
 CHUNK_BITS, MOST_CHUNKS = 12, 1 << 15  # log2 of a chunk's least elements; chunks per segment
 CHUNK_BYTES = 32  # bytes of an entry in the list of chunks
-STRETCH_ITEMS = 128  # stretch_items of segments/heads.cuh
+STRETCH_ITEMS, MARKED_AT_ONCE = 128, 4  # as in segments/heads.cuh
 MARK_BYTES = 32  # bytes of a thread's registers that a scan needs for marks
 
 
 @dataclass(frozen=True)
 class Policy:
-    """Template arguments of the kernels of a reduction (SegmentsPolicy)."""
+    """Template arguments of the kernel of a reduction (SegmentsPolicy)."""
 
     rows: int
     stage_items: int
     itemsize: int
-    overlaps: bool  # a kernel may start while the previous one runs (sm_90)
 
     @property
     def shared_bytes(self) -> int:
@@ -76,19 +75,14 @@ class Policy:
         return -(-BLOCK_THREADS // WARP * size // VECTOR_BYTES) * VECTOR_BYTES
 
     @property
-    def joining_bytes(self) -> int:
-        """Upper bound on the size of Joining."""
-        return (-(-JOIN_SHARED * (self.itemsize + 8) // VECTOR_BYTES) + 4) * VECTOR_BYTES
-
-    @property
     def cpp(self) -> Cpp:
-        sizes = BLOCK_THREADS, self.rows, self.stage_items, self.shared_bytes
-        return cpp("SegmentsPolicy", *sizes, self.overlaps)
+        sizes = BLOCK_THREADS, self.rows, AHEAD, self.stage_items, BLOCKS_PER_SM
+        return cpp("SegmentsPolicy", *sizes, self.shared_bytes)
 
 
-def policy_of(acc: Dtype, overlaps: bool) -> Policy:
+def policy_of(acc: Dtype) -> Policy:
     rows = _pow2(ROW_BYTES // acc.itemsize, MOST_ROWS)
-    return Policy(rows, _pow2(STAGE_BYTES // acc.itemsize, STAGE_ITEMS), acc.itemsize, overlaps)
+    return Policy(rows, _pow2(STAGE_BYTES // acc.itemsize, STAGE_ITEMS), acc.itemsize)
 
 
 class Tiling(NamedTuple):
@@ -110,29 +104,26 @@ def tiling_of(num_items: int, num_segments: int) -> Tiling:
     return Tiling(per_warp, long_items, chunk_bits, capacity)
 
 
-def reduce_specs(
+def reduce_spec(
     op: Operator, source: records.Source, acc: Dtype, index: Dtype, access: Cpp, policy: Policy
-) -> list[Spec]:
-    """Return the kernels of a reduction, in launch order."""
+) -> Spec:
+    """Return the kernel of a reduction."""
     types = policy.cpp, fold_of(op, acc), acc, source, index, access
-    return [
-        kernel_spec("segments/reduce.cuh", f"segments_{kind}_kernel", *types)
-        for kind in ("short", "long", "join")
-    ]
+    return kernel_spec("segments/reduce.cuh", "segments_kernel", *types)
 
 
 def scan_spec(
     op: Operator, source: records.Source, acc: Dtype, access: Cpp, policy: tiles.Policy,
-    is_exclusive: bool, has_init: bool, index: Dtype | None,
+    is_exclusive: bool, has_init: bool, index: Dtype, has_starts: bool,
 ) -> Spec:  # fmt: skip
-    """Return the kernel of a scan; `index` is the offsets' dtype, None without array init."""
+    """Return the kernel of a scan; `index` is the offsets' dtype."""
     written = records.field_dtypes(acc)
     params = cpp("MarkedParams", acc, source, len(written), access)
     return kernel_spec(
         "by_key/kernel.cuh", "by_key_kernel", policy.cpp(policy.shared_bytes(written, acc)),
         f"gpualgo::Way::{'exclusive' if is_exclusive else 'inclusive'}",
-        "gpualgo::NoStarts" if index is None else index, fold_of(op, acc), "gpualgo::NoKey", acc,
-        source, "gpualgo::uint32", params, has_init, params=params,
+        cpp("ByOffsets", index, has_starts), fold_of(op, acc), "gpualgo::NoKey", acc, source,
+        "gpualgo::uint32", params, has_init, params=params,
     )  # fmt: skip
 
 
@@ -152,8 +143,8 @@ def _pow2(number: int, limit: int) -> int:
     return min(limit, 1 << max(1, number).bit_length() - 1)
 
 
-_LIST_BYTES = 16  # ChunkList
-_BOUNDS_BYTES = 256  # two offsets, before the marks
+_LIST_BYTES = 24  # ChunkList
+_BOUNDS_BYTES = 256  # two offsets and a count of blocks, before the marks
 
 
 @planners.for_cuda.register(SegmentedReduction)
@@ -184,10 +175,8 @@ def reduction(
             return starts
         return reduction(source, acc, views, op, targets, at, is_start=False).then(starts)
     device = offsets.device
-    overlaps, num_sms = gpu.get(device).may_overlap, gpu.get(device).num_sms
-    kind, tiling = policy_of(acc, overlaps), tiling_of(num_items, num_segments)
+    kind, tiling = policy_of(acc), tiling_of(num_items, num_segments)
     access, fields = _access(source, inputs)
-    specs = reduce_specs(op, source, acc, offsets.dtype, access, kind)
     chunk_bytes = aligned(tiling.capacity * CHUNK_BYTES)
     pieces = [
         Piece(_LIST_BYTES, TICKETS, is_zeroed=True),
@@ -197,22 +186,17 @@ def reduction(
         **_slots(views, at), "init": START, "list": at.piece(0), "chunks": at.piece(1),
         "partials": (at.piece(1), chunk_bytes),
     }  # fmt: skip
-    blocks = -(-num_segments // (tiling.per_warp * (BLOCK_THREADS // WARP)))
-    chunks, joins = tiling.capacity, -(-tiling.capacity // WARP)
-    grids = blocks, *(min(num_sms * BLOCKS_PER_SM, n) for n in (chunks, joins))
-    shared = kind.shared_bytes, 0, kind.joining_bytes
-    build.kernels(specs, device)
-    launches = [
-        launch(
-            spec, device, grid, BLOCK_THREADS, slots, shared_bytes=size,
-            overlaps=overlaps and i > 0, num_items=num_items, num_segments=num_segments,
-            offset_step=offsets.strides[0], **tiling._asdict(),
-            is_start=is_start,
-            output_steps=[target.strides[0] for target in targets], access=fields,
-        )
-        for i, (spec, grid, size) in enumerate(zip(specs, grids, shared, strict=True))
-    ]  # fmt: skip
-    return Plan(device, launches, pieces)
+    warps = BLOCK_THREADS // WARP
+    groups = -(-num_segments // (tiling.per_warp * warps))
+    others = min(gpu.get(device).num_sms * BLOCKS_PER_SM, -(-tiling.capacity // warps))
+    step = launch(
+        reduce_spec(op, source, acc, offsets.dtype, access, kind), device, groups + others,
+        BLOCK_THREADS, slots, shared_bytes=kind.shared_bytes, num_items=num_items,
+        num_segments=num_segments, num_groups=groups, offset_step=offsets.strides[0],
+        **tiling._asdict(), is_start=is_start,
+        output_steps=[target.strides[0] for target in targets], access=fields,
+    )  # fmt: skip
+    return Plan(device, [step], pieces)
 
 
 @planners.for_cuda.register(SegmentedScan)
@@ -227,28 +211,32 @@ def _(problem: SegmentedScan, views: Sequence[View], op: Operator, targets: Sequ
     dims = merge([(num_items, tuple(view.strides[0] for view in inputs))])
     access, fields = reading.access_of(source, dims, [view.ptr for view in inputs], kind.items)
     states, num_words = lookback_states(tiles.carry_bytes(num_tiles, acc))
-    firsts_at = aligned(marks_bytes(num_items))
-    marks = kept_piece(firsts_at + 8 * -(-num_items // STRETCH_ITEMS) * bool(init_views))
-    has_init, index = problem.is_start and not init_views, offsets.dtype if init_views else None
-    spec = scan_spec(op, source, acc, access, kind, problem.is_exclusive, has_init, index)
-    at, num_sms = arg_map(len(views), len(targets)), gpu.get(device).num_sms
-    firsts = (at.piece(1), firsts_at) if init_views else NONE
-    mark_slots = {**slots_of_marks(at.piece(1)), "firsts": firsts}
+    pieces = [states, Piece(marks_bytes(num_items), MARKS, is_zeroed=True)]
+    if init_views:
+        pieces.append(kept_piece(8 * -(-num_items // STRETCH_ITEMS)))
+    has_init = problem.is_start and not init_views
+    spec = scan_spec(
+        op, source, acc, access, kind, problem.is_exclusive, has_init, offsets.dtype,
+        bool(init_views),
+    )  # fmt: skip
+    at, most_blocks = arg_map(len(views), len(targets)), gpu.get(device).num_sms
+    most_blocks *= kind.blocks_per_sm
     slots = {
-        **_slots(own, at), **mark_slots, "init": START, "states": at.piece(0),
+        **_slots(own, at), **slots_of_marks(at.piece(1)), "init": START, "states": at.piece(0),
+        "num_marked": (at.piece(1), 16), "firsts": at.piece(2) if init_views else NONE,
         "starts": at.sources[len(own) :] or [NONE] * len(targets),
     }  # fmt: skip
-    if not init_views:
-        slots["offsets"] = NONE
+    (num_offsets,) = offsets.shape
+    markers = min(most_blocks, -(-num_offsets // (MARKED_AT_ONCE * kind.block_threads)))
     step = launch(
-        spec, device, min(num_tiles, num_sms * kind.blocks_per_sm), kind.block_threads, slots,
+        spec, device, markers + min(num_tiles, most_blocks), kind.block_threads, slots,
         shared_bytes=kind.shared_bytes(written, acc), num_items=num_items, num_tiles=num_tiles,
-        num_words=num_words, num_segments=problem.num_segments, offset_step=offsets.strides[0],
+        num_words=num_words, num_markers=markers, num_offsets=num_offsets,
+        offset_step=offsets.strides[0],
         start_steps=[view.strides[0] for view in init_views] or [0] * len(targets),
         output_steps=[target.strides[0] for target in targets], access=fields,
     )  # fmt: skip
-    mark_launch = launch_marks(offsets, at.sources[len(inputs)], num_items, mark_slots)
-    return Plan(device, [Clear(at.piece(1), marks.num_bytes), mark_launch, step], [states, marks])
+    return Plan(device, [step], pieces)
 
 
 def marks_bytes(num_items: int) -> int:
@@ -264,7 +252,8 @@ def slots_of_marks(marks: int) -> dict[str, Any]:
 def launch_marks(offsets: View, place: int, num_items: int, marks: dict[str, Any]) -> Launch:
     """Return the launch that marks segment starts; `place` is the slot of the offsets."""
     device, threads, (num_offsets,) = offsets.device, BLOCK_THREADS, offsets.shape
-    grid = min(-(-num_offsets // threads), gpu.get(device).num_sms * 2048 // threads)
+    most_blocks = gpu.get(device).num_sms * 2048 // threads
+    grid = min(-(-num_offsets // (MARKED_AT_ONCE * threads)), most_blocks)
     return launch(
         heads_spec(offsets.dtype), device, grid, threads, {"offsets": place, **marks},
         num_items=num_items, num_offsets=num_offsets, offset_step=offsets.strides[0],
