@@ -67,37 +67,35 @@ __device__ inline A fold_range(int64 begin, int64 count, Load load) {
   constexpr int tile = rows * warp_threads;
   const int lane = threadIdx.x % warp_threads;
   Running<Op, A> total{A{}};
-  auto append_tiles = [&](int64 first, auto& tiles) {
+  int64 done = 0;
+#pragma unroll 1  // of an operator that does not commute the array would not be kept in registers
+  for (; Op::commutative && count - done >= ahead * tile; done += ahead * tile) {
+    A tiles[ahead][rows];
 #pragma unroll
-    for (auto& values : tiles) {
+    for (int i = 0; i < ahead; ++i) {
 #pragma unroll
-      for (auto& value : values) value = load(first), first += warp_threads;
-    }
-#pragma unroll
-    for (auto& values : tiles) {
-      if constexpr (Op::commutative) {
-        total.append(fold<Op, 0, rows>(values));
-      } else {
-        total.append(reduce_group<warp_threads, Op>(values));
+      for (int k = 0; k < rows; ++k) {
+        tiles[i][k] = load(begin + done + lane + (i * rows + k) * warp_threads);
       }
     }
-  };
-  int64 done = 0;
-#pragma unroll 1
-  for (; count - done >= ahead * tile; done += ahead * tile) {
-    A tiles[ahead][rows];
-    append_tiles(begin + done + lane, tiles);
+#pragma unroll
+    for (int i = 0; i < ahead; ++i) total.append(fold<Op, 0, rows>(tiles[i]));
   }
 #pragma unroll 1
   for (; done < count; done += tile) {
     const int64 rest = count - done;
     const int64 first = begin + done + lane;
+    A values[rows];
     if (rest >= tile) {
-      A tiles[1][rows];
-      append_tiles(first, tiles);
+#pragma unroll
+      for (int k = 0; k < rows; ++k) values[k] = load(first + k * warp_threads);
+      if constexpr (Op::commutative) {
+        total.append(fold<Op, 0, rows>(values));
+      } else {
+        total.append(reduce_group<warp_threads, Op>(values));
+      }
       continue;
     }
-    A values[rows];
 #pragma unroll
     for (int k = 0; k < rows; ++k) {
       values[k] = A{};

@@ -276,7 +276,7 @@ struct Segments {
       }
       i = shuffle(next, 0);
     }
-    ptx::syncthreads();
+    ptx::syncthreads();  // all have read how many there are
     const uint32 last = gridDim.x - uint32(params.num_groups) - 1;
     if (threadIdx.x == 0 && ptx::atom_add_acq_rel_gpu<1>(&list.num_done) == last) list = {};
   }
