@@ -192,7 +192,8 @@ struct ByKey {
       const bool is_full = is_tile && tiles.count_of(tile) == tile_items;
       if (is_tile) tiles.load(held, tile);
       if constexpr (Tiles::is_marked) {
-        if (last.tile < 0 && is_tile) await_marks();  // elements are under way
+        // Elements are under way.
+        if (last.tile < 0 && is_tile && params.num_markers > 0) await_marks();
         if (is_tile) tiles.take_marks(held, tile);
       }
       if (last.tile >= 0 && warp == carrying) {

@@ -167,12 +167,13 @@ struct ByKeyTiles {
     }
   }
 
-  // Takes the marks of the warp's elements.
+  // A word of the warp's marks, one in each of the first lanes.
+  __device__ uint32* marks_of(int64 tile) const {
+    return params.heads + (tile * tile_items + warp * warp_items) / 32 + lane;
+  }
   __device__ void take_marks(Tile& held, int64 tile) const {
-    const int place = warp * warp_items + lane * 32;
-    uint32* word = params.heads + (tile * tile_items + place) / 32;
-    held.marks = lane < warp_items / 32 && place < count_of(tile) ? *word : 0;
-    if (held.marks != 0) *word = 0;
+    const bool is_there = lane < warp_items / 32 && warp * warp_items + lane * 32 < count_of(tile);
+    held.marks = is_there ? *marks_of(tile) : 0;
   }
 
   // Finds the heads of runs. is_full: no element is missing.
@@ -199,6 +200,7 @@ struct ByKeyTiles {
   template <bool is_full>
   __device__ void mark_segments(Tile& held, int64 tile) const {
     const int count = is_full ? tile_items : count_of(tile);
+    if (params.num_markers > 0 && held.marks != 0) *marks_of(tile) = 0;
     held.inside = 0;
 #pragma unroll
     for (int row = 0; row < rows; ++row) {

@@ -1,21 +1,22 @@
 // Reduction of segments: result[i] = init (+) x[offsets[i]] (+) … (+) x[offsets[i + 1] - 1].
 //
-// Algorithm  segments_kernel: a warp takes up to 32 neighbouring segments. Those of up to 32
-// elements
-//            are brought to shared memory, as one stretch where they lie so, and folded by a thread
-//            each, from left to right; longer ones are folded by the whole warp, one after the
-//            other. Segments beyond `long_items` are cut into chunks, which are entered in a list.
-//            The grid's last blocks wait until the others have entered theirs, and take chunks of
-//            the list; who folds the last chunk of a segment joins them, in order. So one segment
-//            may be as long as all others together. The cut by length is that of G. E. Blelloch,
-//            M. A. Heroux and M. Zagha, "Segmented operations for sparse matrix computation on
-//            vector multiprocessors", 1993, and of A. Ashari et al., "Fast sparse matrix-vector
-//            multiplication on GPUs for graph applications", SC14, doi:10.1109/SC.2014.69.
-//            Blocks wait for blocks of lower index only, which start before them.
-// Bytes      sizeof(T) per element, an offset and sizeof(A) per segment; launches: one. Temporary
-//            storage: 32 bytes and sizeof(A) for each chunk that there may be, and 256.
+// Algorithm  A warp takes up to 32 neighbouring segments. Those of up to 32 elements are brought to
+//            shared memory, as one stretch where they lie so, and folded by a thread each, from
+//            left to right; longer ones are folded by the whole warp, one after the other. Segments
+//            beyond `long_items` are cut into chunks, which are entered in a list. Other blocks
+//            take chunks of the list: the grid's last ones, which wait until those of lower index
+//            have entered theirs, or those of a second launch. Who folds the last chunk of a
+//            segment joins them, in order. So one segment may be as long as all others together.
+//            The cut by length is that of G. E. Blelloch, M. A. Heroux and M. Zagha, "Segmented
+//            operations for sparse matrix computation on vector multiprocessors", 1993, and of A.
+//            Ashari et al., "Fast sparse matrix-vector multiplication on GPUs for graph
+//            applications", SC14, doi:10.1109/SC.2014.69.
+// Bytes      sizeof(T) per element, an offset and sizeof(A) per segment, or two of them where each
+//            has a start; launches: one, or two for large arrays, whose short segments are folded
+//            with fewer registers. Temporary storage: 32 bytes and sizeof(A) for each chunk that
+//            there may be, and 256.
 // Operator   Associative. Unless it says that it commutes, elements are combined in order. It is
-//            never called on anything but elements, init and its own results.
+//            never called on anything but elements, starts and its own results.
 // Bits       A segment's association depends on its length, the number of all elements and types
 //            alone; where offsets fall so that segments overlap, perhaps on theirs. In what order
 //            chunks are entered depends on timing, and nothing on that.
@@ -32,19 +33,24 @@
 
 namespace gpualgo {
 
-template <int block_threads_, int rows_, int ahead_, int stage_items_, int min_blocks_,
-          int shared_bytes_>
+enum class SegmentsTaken { all, segments, chunks };  // by a launch
+
+template <int block_threads_, int rows_, int ahead_, int chunk_ahead_, int stage_items_,
+          int min_blocks_, int shared_bytes_, SegmentsTaken taken_, bool overlaps_>
 struct SegmentsPolicy {
   static constexpr int block_threads = block_threads_;
   static constexpr int rows = rows_;                // of 32 elements, that a warp loads at once
-  static constexpr int ahead = ahead_;              // of such rows, of a chunk
+  static constexpr int ahead = ahead_;              // tiles of such rows under way, of a segment
+  static constexpr int chunk_ahead = chunk_ahead_;  // and of a chunk
   static constexpr int stage_items = stage_items_;  // of a thread's segment, in shared memory
   static constexpr int min_blocks = min_blocks_;    // per multiprocessor
   static constexpr int shared_bytes = shared_bytes_;
+  static constexpr SegmentsTaken taken = taken_;
+  static constexpr bool overlaps = overlaps_;  // of two launches
 };
 
-// A part of a long segment.
-struct Chunk {
+// A part of a long segment. Aligned, so that it is written in two pieces.
+struct alignas(16) Chunk {
   int64 begin, count;
   int64 segment;
   uint16 part, num_parts;  // its place among the segment's chunks; how many these are
@@ -63,22 +69,23 @@ struct SegmentsParams {
   Init<A> init;
   Sources<T> input;
   const unsigned char* offsets;
+  Sources<A> starts;  // of each segment, where it has one of its own
   Targets<A> output;
   ChunkList* list;
   Chunk* chunks;
   A* partials;
   int64 num_items, num_segments, offset_step;
-  int64 num_groups;  // blocks that take segments; others take chunks
+  int64 num_groups;  // blocks of this launch that take segments; others take chunks
   int64 per_warp;    // segments of a warp
   int64 long_items;  // what is longer is cut
   int64 chunk_bits;  // into chunks of so many bits' worth of elements, not fewer than those
   int64 capacity;    // chunks
   int64 is_start;    // init begins every segment; else it is what empty ones have
-  int64 output_steps[num_leaves<A>];
+  int64 start_steps[num_leaves<A>], output_steps[num_leaves<A>];
   Access access;
 };
 
-template <class Policy, class Op, class A, class T, class Index, class Access>
+template <class Policy, class Op, class A, class T, class Index, class Access, bool has_starts>
 struct Segments {
   using Params = SegmentsParams<A, T, Access>;
   static constexpr int warps = Policy::block_threads / warp_threads;
@@ -105,9 +112,9 @@ struct Segments {
   __device__ A load(int64 i) const {
     return convert<A>(params.access.template load_one<T>(params.input, i));
   }
+  template <int ahead>
   __device__ A folded(int64 begin, int64 count) const {
-    return fold_range<Policy::rows, Policy::ahead, Op, A>(begin, count,
-                                                          [&](int64 i) { return load(i); });
+    return fold_range<Policy::rows, ahead, Op, A>(begin, count, [&](int64 i) { return load(i); });
   }
   __device__ A folded_partials(int64 begin, int64 count) const {
     return fold_range<Policy::rows, 1, Op, A>(begin, count,
@@ -120,17 +127,24 @@ struct Segments {
               [&](auto leaf) { return segment * params.output_steps[decltype(leaf)::value]; }),
         value);
   }
+  // Init, or the segment's own start.
+  __device__ A start_of(int64 segment) const {
+    if constexpr (has_starts) {
+      return load_element(moved(params.starts, [&](auto leaf) {
+        return segment * params.start_steps[decltype(leaf)::value];
+      }));
+    } else {
+      A first;
+      memcpy(&first, params.init.value, sizeof(A));
+      return first;
+    }
+  }
   __device__ void store_total(int64 segment, const A& total) const {
-    if (params.is_start) {
-      store(segment, with_init<Op>(params.init, total));
+    if (has_starts || params.is_start) {
+      store(segment, Op::apply(start_of(segment), total));
     } else {
       store(segment, total);
     }
-  }
-  __device__ void store_empty(int64 segment) const {
-    A first;
-    memcpy(&first, params.init.value, sizeof(A));
-    store(segment, first);
   }
 
   // --- blocks that take segments ---------------------------------------------------------------
@@ -220,22 +234,24 @@ struct Segments {
   }
 
   __device__ void take_segments(Shared& shared) const {
-    const int64 first = warp_of_all() * params.per_warp, index = first + lane;
+    const int64 index = warp_of_all() * params.per_warp + lane;
     const bool is_there = lane < params.per_warp && index < params.num_segments;
     Segment own{0, 0};
     if (is_there) own = offsets().segment(index);
     enter(own, index);
-    ptx::syncthreads();
-    if (threadIdx.x == 0) ptx::atom_add_acq_rel_gpu<1>(&params.list->num_groups);
-    if (is_there && own.count == 0) store_empty(index);
+    if constexpr (Policy::taken == SegmentsTaken::all) {
+      ptx::syncthreads();
+      if (threadIdx.x == 0) ptx::atom_add_acq_rel_gpu<1>(&params.list->num_groups);
+    }
+    if (is_there && own.count == 0) store(index, start_of(index));
     const bool is_short = own.count <= stage_items;
     fold_short(own, is_short, index, shared.stages[threadIdx.x / warp_threads]);
     uint32 others = ptx::ballot_sync(all_lanes, !is_short && own.count <= params.long_items);
 #pragma unroll 1
     for (; others != 0; others &= others - 1) {
       const int i = ptx::ffs(others) - 1;
-      const A total = folded(shuffle(own.begin, i), shuffle(own.count, i));
-      if (lane == 0) store_total(first + i, total);
+      const A total = folded<Policy::ahead>(shuffle(own.begin, i), shuffle(own.count, i));
+      if (lane == 0) store_total(index + i, total);
     }
   }
 
@@ -254,10 +270,12 @@ struct Segments {
 
   __device__ void take_chunks() const {
     ChunkList& list = *params.list;
-    if (threadIdx.x == 0) {
-      while (ptx::ld_acquire_gpu(&list.num_groups) != params.num_groups) ptx::nanosleep(32);
+    if constexpr (Policy::taken == SegmentsTaken::all) {
+      if (threadIdx.x == 0) {
+        while (ptx::ld_acquire_gpu(&list.num_groups) != params.num_groups) ptx::nanosleep(32);
+      }
+      ptx::syncthreads();
     }
-    ptx::syncthreads();
     const int64 num_chunks = int64(list.num_chunks);
     // More than segments apart can have: offsets fall, and each segment is one warp's then.
     const bool is_full = uint64(num_chunks) > uint64(params.capacity);
@@ -269,7 +287,7 @@ struct Segments {
       if (lane == 0) next = num_warps + ptx::atom_add_relaxed_gpu(&list.num_taken, uint64(1));
       const Chunk chunk = is_full ? whole(i) : listed(params.chunks[i]);
       if (chunk.count > 0) {
-        A total = folded(chunk.begin, chunk.count);
+        A total = folded<Policy::chunk_ahead>(chunk.begin, chunk.count);
         if (chunk.num_parts == 1 || join(chunk, i - chunk.part, total)) {
           if (lane == 0) store_total(chunk.segment, total);
         }
@@ -317,16 +335,23 @@ struct Segments {
   }
 };
 
-template <class Policy, class Op, class A, class T, class Index, class Access>
+template <class Policy, class Op, class A, class T, class Index, class Access, bool has_starts>
 __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
     segments_kernel(const __grid_constant__ ParamsFor<Op, SegmentsParams<A, T, Access>> params) {
-  take_numbers<Op>(params);
-  using Work = Segments<Policy, Op, A, T, Index, Access>;
-  if (blockIdx.x < params.num_groups) {
-    Work{params}.take_segments(ptx::dynamic_shared_memory<typename Work::Shared>());
-  } else {
-    Work{params}.take_chunks();
+  constexpr SegmentsTaken taken = Policy::taken;
+  if constexpr (Policy::overlaps && taken == SegmentsTaken::segments) {
+    ptx::griddepcontrol_launch_dependents();
   }
+  if constexpr (Policy::overlaps && taken == SegmentsTaken::chunks) ptx::griddepcontrol_wait();
+  take_numbers<Op>(params);
+  using Work = Segments<Policy, Op, A, T, Index, Access, has_starts>;
+  if constexpr (taken != SegmentsTaken::chunks) {
+    if (taken == SegmentsTaken::segments || blockIdx.x < params.num_groups) {
+      Work{params}.take_segments(ptx::dynamic_shared_memory<typename Work::Shared>());
+      return;
+    }
+  }
+  if constexpr (taken != SegmentsTaken::segments) Work{params}.take_chunks();
 }
 
 }  // namespace gpualgo

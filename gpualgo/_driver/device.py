@@ -142,7 +142,7 @@ def core_stream(stream: int) -> Any:
 TICKET_BYTES = 64 << 10  # counters and tagged words at the front, zero between launches
 KEPT_BYTES = 1 << 20  # partial results; larger ones are allocated per call
 STATE_BYTES = 1 << 20  # look-back states, likewise: tagged words that no other use may overwrite
-MARK_BYTES = 256 << 10  # marks of segments, zero between launches
+MARK_BYTES = (512 << 10) + 256  # marks of segments, zero between launches
 ALIGNMENT = 256
 _MAX_WORKSPACES = 512  # per device; never freed, as a launch may be about to use one
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from gpualgo._algorithms.by_key import cuda as tiles
@@ -14,13 +14,14 @@ from gpualgo._arrays.view import View
 from gpualgo._base import records
 from gpualgo._base.records import Dtype
 from gpualgo._base.strides import merge
+from gpualgo._cuda import build
 from gpualgo._cuda.build import Spec
 from gpualgo._cuda.headers import Cpp, cpp
 from gpualgo._cuda.plan import (
     MARKS,
     NONE,
     TICKETS,
-    ArgMap,
+    Clear,
     Launch,
     Piece,
     Plan,
@@ -38,20 +39,23 @@ from gpualgo._cuda.templates import (
 )
 from gpualgo._driver import device as gpu
 from gpualgo._driver.device import aligned
-from gpualgo._operators.operator import Operator, without_source
+from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import planners
 
 # --- Tuning table of segments on a GPU: kernels, template arguments, tilings.
 #
 # Tilings depend on lengths and dtypes only, never on the GPU, so that results have the same bits.
 
-# Reductions. Not measured on a GPU yet.
+# Reductions.
 BLOCK_THREADS = 256
 ROW_BYTES = 32  # bytes of elements that a lane loads before it combines them
 MOST_ROWS = 8
 STAGE_ITEMS, STAGE_BYTES = 32, 128  # per lane, in shared memory
-AHEAD = int(os.environ.get("SEGS_AHEAD", 2))  # tiles of such rows, of a chunk
-BLOCKS_PER_SM = int(os.environ.get("SEGS_BLOCKS", 4))  # resident; as many take chunks
+# What a launch takes (SegmentsTaken of segments/reduce.cuh) decides how many tiles of such rows are under
+# way of a segment and of a chunk, and how many blocks are resident on a multiprocessor.
+AHEAD, CHUNK_AHEAD = {"all": 2, "segments": 1, "chunks": 1}, 4
+BLOCKS_PER_SM = {"all": 4, "segments": 6, "chunks": 4}  # at least; as many take chunks
+ONE_LAUNCH_BELOW = int(os.environ.get("SEGS_ONE_LAUNCH_BELOW", 1 << 22))  # elements
 WARP_ITEMS = 1024  # elements of a warp's segments of mean length
 LEAST_LONG, LONG_PER_WARP = 512, 1 << 14  # longer segments are cut into chunks
 CHUNK_BITS, MOST_CHUNKS = 12, 1 << 15  # log2 of a chunk's least elements; chunks per segment
@@ -67,6 +71,8 @@ class Policy:
     rows: int
     stage_items: int
     itemsize: int
+    taken: str = "all"
+    overlaps: bool = False  # the second of two launches may start while the first runs (sm_90)
 
     @property
     def shared_bytes(self) -> int:
@@ -76,13 +82,21 @@ class Policy:
 
     @property
     def cpp(self) -> Cpp:
-        sizes = BLOCK_THREADS, self.rows, AHEAD, self.stage_items, BLOCKS_PER_SM
-        return cpp("SegmentsPolicy", *sizes, self.shared_bytes)
+        return cpp(
+            "SegmentsPolicy", BLOCK_THREADS, self.rows, AHEAD[self.taken], CHUNK_AHEAD,
+            self.stage_items, BLOCKS_PER_SM[self.taken], self.shared_bytes,
+            f"gpualgo::SegmentsTaken::{self.taken}", self.overlaps,
+        )  # fmt: skip
 
 
-def policy_of(acc: Dtype) -> Policy:
+def policies_of(acc: Dtype, num_items: int, may_overlap: bool) -> list[Policy]:
+    """Return the policies of the launches of a reduction."""
     rows = _pow2(ROW_BYTES // acc.itemsize, MOST_ROWS)
-    return Policy(rows, _pow2(STAGE_BYTES // acc.itemsize, STAGE_ITEMS), acc.itemsize)
+    stage_items = _pow2(STAGE_BYTES // acc.itemsize, STAGE_ITEMS)
+    kind = Policy(rows, stage_items, acc.itemsize)
+    if num_items < ONE_LAUNCH_BELOW:
+        return [kind]
+    return [replace(kind, taken=taken, overlaps=may_overlap) for taken in ("segments", "chunks")]
 
 
 class Tiling(NamedTuple):
@@ -105,10 +119,11 @@ def tiling_of(num_items: int, num_segments: int) -> Tiling:
 
 
 def reduce_spec(
-    op: Operator, source: records.Source, acc: Dtype, index: Dtype, access: Cpp, policy: Policy
-) -> Spec:
-    """Return the kernel of a reduction."""
-    types = policy.cpp, fold_of(op, acc), acc, source, index, access
+    op: Operator, source: records.Source, acc: Dtype, index: Dtype, access: Cpp, policy: Policy,
+    has_starts: bool,
+) -> Spec:  # fmt: skip
+    """Return a kernel of a reduction."""
+    types = policy.cpp, fold_of(op, acc), acc, source, index, access, has_starts
     return kernel_spec("segments/reduce.cuh", "segments_kernel", *types)
 
 
@@ -132,12 +147,6 @@ def heads_spec(index: Dtype) -> Spec:
     return kernel_spec("segments/heads.cuh", "segment_heads_kernel", index, BLOCK_THREADS)
 
 
-def starts_spec(op: Operator, acc: Dtype, index: Dtype) -> Spec:
-    """Return the kernel that combines initial values with the segments' results."""
-    types = BLOCK_THREADS, fold_of(op, acc), acc, index
-    return kernel_spec("segments/starts.cuh", "segment_starts_kernel", *types)
-
-
 def _pow2(number: int, limit: int) -> int:
     """Return the largest power of two that exceeds neither `number` nor `limit`."""
     return min(limit, 1 << max(1, number).bit_length() - 1)
@@ -151,52 +160,45 @@ _BOUNDS_BYTES = 256  # two offsets and a count of blocks, before the marks
 def _(
     problem: SegmentedReduction, views: Sequence[View], op: Operator, targets: Sequence[View]
 ) -> Plan:
+    """Return the plan of a reduction of segments, at least one, into targets of any strides."""
     own, init_views = views[: problem.num_own], views[problem.num_own :]
-    at = arg_map(len(views), len(targets))
-    return reduction(
-        problem.source, problem.acc, own, op, targets, at, problem.is_start, init_views
-    )
-
-
-def reduction(
-    source: records.Source, acc: Dtype, views: Sequence[View], op: Operator,
-    targets: Sequence[View], at: ArgMap, is_start: bool, init_views: Sequence[View] = (),
-) -> Plan:  # fmt: skip
-    """Return the plan of a reduction of segments, at least one, into targets of any strides.
-
-    `views` are the elements and the offsets; `init_views` have an initial value per segment. `at`
-    gives the argument slots of both, in this order.
-    """
-    *inputs, offsets = views
-    num_items, num_segments = inputs[0].shape[0], offsets.shape[0] - 1
-    if init_views:
-        starts = Plan(offsets.device, [_launch_starts(acc, views, init_views, op, targets, at)])
-        if not num_items:
-            return starts
-        return reduction(source, acc, views, op, targets, at, is_start=False).then(starts)
-    device = offsets.device
-    kind, tiling = policy_of(acc), tiling_of(num_items, num_segments)
-    access, fields = _access(source, inputs)
+    *inputs, offsets = own
+    at, device, acc = arg_map(len(views), len(targets)), offsets.device, problem.acc
+    num_items, num_segments, has_starts = inputs[0].shape[0], problem.num_segments, bool(init_views)
+    tiling, may_overlap = tiling_of(num_items, num_segments), gpu.get(device).may_overlap
+    access, fields = _access(problem.source, inputs)
     chunk_bytes = aligned(tiling.capacity * CHUNK_BYTES)
     pieces = [
         Piece(_LIST_BYTES, TICKETS, is_zeroed=True),
         kept_piece(chunk_bytes + tiling.capacity * acc.itemsize),
     ]
     slots = {
-        **_slots(views, at), "init": START, "list": at.piece(0), "chunks": at.piece(1),
+        **_slots(own, at), "init": START, "list": at.piece(0), "chunks": at.piece(1),
         "partials": (at.piece(1), chunk_bytes),
+        "starts": at.sources[len(own) :] or [NONE] * len(targets),
     }  # fmt: skip
     warps = BLOCK_THREADS // WARP
     groups = -(-num_segments // (tiling.per_warp * warps))
-    others = min(gpu.get(device).num_sms * BLOCKS_PER_SM, -(-tiling.capacity // warps))
-    step = launch(
-        reduce_spec(op, source, acc, offsets.dtype, access, kind), device, groups + others,
-        BLOCK_THREADS, slots, shared_bytes=kind.shared_bytes, num_items=num_items,
-        num_segments=num_segments, num_groups=groups, offset_step=offsets.strides[0],
-        **tiling._asdict(), is_start=is_start,
-        output_steps=[target.strides[0] for target in targets], access=fields,
-    )  # fmt: skip
-    return Plan(device, [step], pieces)
+    most_others = -(-tiling.capacity // warps)
+    kinds = policies_of(acc, num_items, may_overlap)
+    specs = [
+        reduce_spec(op, problem.source, acc, offsets.dtype, access, kind, has_starts)
+        for kind in kinds
+    ]
+    build.kernels(specs, device)
+    steps = []
+    for spec, kind in zip(specs, kinds, strict=True):
+        others = min(gpu.get(device).num_sms * BLOCKS_PER_SM[kind.taken], most_others)
+        of_segments, of_chunks = kind.taken != "chunks", kind.taken != "segments"
+        steps.append(launch(
+            spec, device, groups * of_segments + others * of_chunks, BLOCK_THREADS, slots,
+            shared_bytes=kind.shared_bytes * of_segments, overlaps=kind.overlaps and of_chunks,
+            num_items=num_items, num_segments=num_segments, num_groups=groups * of_segments,
+            offset_step=offsets.strides[0], **tiling._asdict(), is_start=problem.is_start,
+            start_steps=[view.strides[0] for view in init_views] or [0] * len(targets),
+            output_steps=[target.strides[0] for target in targets], access=fields,
+        ))  # fmt: skip
+    return Plan(device, steps, pieces)
 
 
 @planners.for_cuda.register(SegmentedScan)
@@ -211,9 +213,9 @@ def _(problem: SegmentedScan, views: Sequence[View], op: Operator, targets: Sequ
     dims = merge([(num_items, tuple(view.strides[0] for view in inputs))])
     access, fields = reading.access_of(source, dims, [view.ptr for view in inputs], kind.items)
     states, num_words = lookback_states(tiles.carry_bytes(num_tiles, acc))
-    pieces = [states, Piece(marks_bytes(num_items), MARKS, is_zeroed=True)]
-    if init_views:
-        pieces.append(kept_piece(8 * -(-num_items // STRETCH_ITEMS)))
+    is_one, num_bytes = num_items < ONE_LAUNCH_BELOW, marks_bytes(num_items)
+    marks = Piece(num_bytes, MARKS, is_zeroed=True) if is_one else Piece(num_bytes)
+    pieces = [states, marks, *([kept_piece(8 * -(-num_items // STRETCH_ITEMS))] * bool(init_views))]
     has_init = problem.is_start and not init_views
     spec = scan_spec(
         op, source, acc, access, kind, problem.is_exclusive, has_init, offsets.dtype,
@@ -227,7 +229,7 @@ def _(problem: SegmentedScan, views: Sequence[View], op: Operator, targets: Sequ
         "starts": at.sources[len(own) :] or [NONE] * len(targets),
     }  # fmt: skip
     (num_offsets,) = offsets.shape
-    markers = min(most_blocks, -(-num_offsets // (MARKED_AT_ONCE * kind.block_threads)))
+    markers = is_one * min(most_blocks, -(-num_offsets // (MARKED_AT_ONCE * kind.block_threads)))
     step = launch(
         spec, device, markers + min(num_tiles, most_blocks), kind.block_threads, slots,
         shared_bytes=kind.shared_bytes(written, acc), num_items=num_items, num_tiles=num_tiles,
@@ -236,7 +238,11 @@ def _(problem: SegmentedScan, views: Sequence[View], op: Operator, targets: Sequ
         start_steps=[view.strides[0] for view in init_views] or [0] * len(targets),
         output_steps=[target.strides[0] for target in targets], access=fields,
     )  # fmt: skip
-    return Plan(device, [step], pieces)
+    if is_one:
+        return Plan(device, [step], pieces)
+    marked = {key: slots[key] for key in ("heads", "bounds", "firsts")}
+    mark_launch = launch_marks(offsets, at.sources[len(inputs)], num_items, marked)
+    return Plan(device, [Clear(at.piece(1), num_bytes), mark_launch, step], pieces)
 
 
 def marks_bytes(num_items: int) -> int:
@@ -257,24 +263,6 @@ def launch_marks(offsets: View, place: int, num_items: int, marks: dict[str, Any
     return launch(
         heads_spec(offsets.dtype), device, grid, threads, {"offsets": place, **marks},
         num_items=num_items, num_offsets=num_offsets, offset_step=offsets.strides[0],
-    )  # fmt: skip
-
-
-def _launch_starts(
-    acc: Dtype, own: Sequence[View], init_views: Sequence[View], op: Operator,
-    targets: Sequence[View], at: ArgMap,
-) -> Launch:  # fmt: skip
-    """Return the launch that applies an initial value per segment."""
-    *inputs, offsets = own
-    num_segments, threads = offsets.shape[0] - 1, BLOCK_THREADS
-    slots = {**_slots(own, at), "starts": at.sources[len(own) :]}
-    del slots["input"]
-    return launch(
-        starts_spec(without_source(op), acc, offsets.dtype), offsets.device,
-        -(-num_segments // threads), threads, slots,
-        num_items=inputs[0].shape[0], num_segments=num_segments,
-        offset_step=offsets.strides[0], start_steps=[view.strides[0] for view in init_views],
-        output_steps=[target.strides[0] for target in targets],
     )  # fmt: skip
 
 
