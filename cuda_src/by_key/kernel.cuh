@@ -231,10 +231,6 @@ struct ByKey {
       last = staged;
     }
   }
-  __device__ void finish() const {
-    if (threadIdx.x != 0 || !states.finish(params.num_words)) return;
-    if constexpr (Tiles::is_marked) *params.num_marked = 0;
-  }
 };
 
 template <class Policy, Way way, class Equal, class Op, class K, class A, class T, class Count,
@@ -251,15 +247,14 @@ __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
   // Behind the counts of a reduction's tiles.
   const int64 counts = Work::reduces ? params.num_tiles * tagged_words<Count> : 0;
   Work work{params, shared, states, {states, states.words() + counts, params.num_tiles}};
+  bool is_marker = false;
   if constexpr (Work::Tiles::is_marked) {
-    if (blockIdx.x < params.num_markers) {
-      work.set_marks();
-      work.finish();
-      return;
-    }
+    is_marker = blockIdx.x < params.num_markers;
+    if (is_marker) work.set_marks();
   }
-  work.run();
-  work.finish();
+  if (!is_marker) work.run();
+  if (threadIdx.x != 0 || !states.finish(params.num_words)) return;
+  if constexpr (Work::Tiles::is_marked) *params.num_marked = 0;
 }
 
 }  // namespace gpualgo
