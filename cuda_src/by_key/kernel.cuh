@@ -105,12 +105,7 @@ struct ByKey {
     const A whole = scan_runs<Op>(total, heads, active);
     assign(within, shuffle(whole, warp > 0 ? warp - 1 : 0));
     if (reduces) {
-      int sum = count;
-#pragma unroll
-      for (int delta = 1; delta < warps; delta *= 2) {
-        const int other = shuffle_up(sum, delta);
-        if (lane >= delta) sum += other;
-      }
+      const int sum = sum_up_to<warps>(count);
       begin = shuffle(sum - count, warp);
       staged.num_runs = shuffle(sum, warps - 1);
     }

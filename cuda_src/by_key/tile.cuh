@@ -362,12 +362,7 @@ struct ByKeyTiles {
     for (int row = 0; row < rows; ++row) {
       own |= uint32(ptx::popc(row_of(begins_of(held), row))) << row * field_bits;
     }
-    uint32 sums = own;
-#pragma unroll
-    for (int delta = 1; delta < warp_threads; delta *= 2) {
-      const uint32 other = shuffle_up(sums, delta);
-      if (lane >= delta) sums += other;
-    }
+    const uint32 sums = sum_up_to(own);
     held.ranks = sums - own;
     held.totals = shuffle(sums, warp_threads - 1);
   }

@@ -37,7 +37,8 @@ __device__ inline void mark_heads(const Params& params, int64 blocks) {
       const int64 i = begin + k * block_threads;
       const bool is_there = i < params.num_offsets;
       places[k] = is_there ? offsets.at(i) : params.num_items;
-      befores[k] = is_there && i > 0 && params.firsts != nullptr ? offsets.at(i - 1) : -stretch_items;
+      befores[k] =
+          is_there && i > 0 && params.firsts != nullptr ? offsets.at(i - 1) : -stretch_items;
     }
 #pragma unroll
     for (int k = 0; k < each; ++k) {

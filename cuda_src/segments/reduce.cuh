@@ -149,21 +149,12 @@ struct Segments {
 
   // --- blocks that take segments ---------------------------------------------------------------
 
-  // The sum of the numbers of all lanes up to this one.
-  __device__ int sum_of_lanes(int number) const {
-#pragma unroll
-    for (int delta = 1; delta < warp_threads; delta *= 2) {
-      const int other = shuffle_up(number, delta);
-      if (lane >= delta) number += other;
-    }
-    return number;
-  }
   __device__ static int padded(int place) { return place + place / warp_threads; }
 
   // Folds what the lanes' segments have in shared memory, which is theirs if they are short.
   __device__ void fold_short(const Segment& own, bool is_short, int64 index, A* stage) const {
     const int count = is_short ? int(own.count) : 0;
-    const int end = sum_of_lanes(count);
+    const int end = sum_up_to(count);
     const int total = shuffle(end, warp_threads - 1), place = end - count;
     if (total == 0) return;
     const int first_lane = ptx::ffs(ptx::ballot_sync(all_lanes, count > 0)) - 1;
@@ -209,7 +200,7 @@ struct Segments {
     if (longs == 0) return;
     const bool is_long = longs >> lane & 1;
     const int parts = is_long ? int((own.count + size - 1) >> params.chunk_bits) : 0;
-    const int end = sum_of_lanes(parts);
+    const int end = sum_up_to(parts);
     uint64 first = 0;
     if (lane == warp_threads - 1) {
       first = ptx::atom_add_relaxed_gpu(&params.list->num_chunks, uint64(end));
@@ -257,14 +248,14 @@ struct Segments {
 
   // --- blocks that take chunks -----------------------------------------------------------------
 
-  // A long segment as one chunk; of others nothing.
-  __device__ Chunk whole(int64 index) const {
-    const Segment segment = offsets().segment(index);
-    return {segment.begin, segment.count > params.long_items ? segment.count : 0, index, 0, 1, 0};
-  }
-
-  // All but what other warps count meanwhile.
-  __device__ static Chunk listed(const Chunk& of) {
+  // A chunk of the list, without what other warps count meanwhile; or, where the list is full, a
+  // long segment as one chunk, and of others nothing.
+  __device__ Chunk chunk_at(int64 i, bool is_full) const {
+    if (is_full) {
+      const Segment segment = offsets().segment(i);
+      return {segment.begin, segment.count > params.long_items ? segment.count : 0, i, 0, 1, 0};
+    }
+    const Chunk& of = params.chunks[i];
     return {of.begin, of.count, of.segment, of.part, of.num_parts, 0};
   }
 
@@ -285,7 +276,7 @@ struct Segments {
     for (int64 i = warp_of_all() - others; i < count;) {
       int64 next = 0;  // known by the time that it is needed
       if (lane == 0) next = num_warps + ptx::atom_add_relaxed_gpu(&list.num_taken, uint64(1));
-      const Chunk chunk = is_full ? whole(i) : listed(params.chunks[i]);
+      const Chunk chunk = chunk_at(i, is_full);
       if (chunk.count > 0) {
         A total = folded<Policy::chunk_ahead>(chunk.begin, chunk.count);
         if (chunk.num_parts == 1 || join(chunk, i - chunk.part, total)) {
