@@ -213,13 +213,9 @@ struct Segments {
       const uint64 at = shuffle(first, i);
       if (at + count > uint64(params.capacity)) return;  // overlapping ones: see take_chunks
       for (int k = lane; k < count; k += warp_threads) {
-        const int64 rest = segment.count - k * size;
-        params.chunks[at + k] = {segment.begin + k * size,
-                                 rest < size ? rest : size,
-                                 index - lane + i,
-                                 uint16(k),
-                                 uint16(count),
-                                 0};
+        const int64 begin = k * size, rest = segment.count - begin;
+        const int64 length = rest < size ? rest : size, of = index - lane + i;
+        params.chunks[at + k] = {segment.begin + begin, length, of, uint16(k), uint16(count), 0};
       }
     }
   }

@@ -17,22 +17,14 @@ from gpualgo._base import recording
 from gpualgo._cuda.parameters import NUMBERS, Packed
 from gpualgo._driver import device as gpu
 from gpualgo._driver import driver
-from gpualgo._driver.device import (
-    KEPT_BYTES,
-    MARK_BYTES,
-    STATE_BYTES,
-    TICKET_BYTES,
-    Device,
-    aligned,
-    clear,
-)
+from gpualgo._driver.device import KEPT_BYTES, STATE_BYTES, TICKET_BYTES, Device, aligned, clear
 from gpualgo._driver.driver import leave
 
 # --- Temporary storage of a plan: pieces of a stream's workspace, or of one allocation.
 
 TICKETS, KEPT, STATES = 0, TICKET_BYTES, TICKET_BYTES + KEPT_BYTES  # offsets in a workspace
 MARKS = STATES + STATE_BYTES
-_ENDS = {TICKETS: KEPT, KEPT: STATES, STATES: MARKS, MARKS: MARKS + MARK_BYTES}
+_ENDS = {TICKETS: KEPT, KEPT: STATES, STATES: MARKS, MARKS: MARKS + gpu.MARK_BYTES}
 
 
 class Piece(NamedTuple):
