@@ -26,11 +26,23 @@ FIRST = Operator(lambda a, b: b if a == b else a)
 pytestmark = pytest.mark.usefixtures("own_cache")
 
 
-def reductions(op: Operator, dtype: Any, is_spaced: bool = False) -> list[Spec]:
-    """Return the kernel of a reduction."""
+def policies(dtype: Any, overlaps: bool = True) -> list[cuda.Policy]:
+    """Return the policies of a reduction in one launch, and of one in two."""
+    sizes = 1, cuda.ONE_LAUNCH_BELOW
+    return [kind for n in sizes for kind in cuda.policies_of(dtype, n, overlaps)]
+
+
+def reductions(
+    op: Operator, dtype: Any, is_spaced: bool = False, overlaps: bool = True
+) -> list[Spec]:
+    """Return the kernels of a reduction, from one start and from one for each segment."""
     count = len(records.field_dtypes(dtype))
     access = reading.spaced(count, is_even=True) if is_spaced else reading.dense(in_packs=False)
-    return [cuda.reduce_spec(op, dtype, dtype, INDEX, access, cuda.policy_of(dtype))]
+    return [
+        cuda.reduce_spec(op, dtype, dtype, INDEX, access, kind, has_starts)
+        for kind in policies(dtype, overlaps)
+        for has_starts in (False, True)
+    ]
 
 
 def _scan_policy(dtype: Any) -> tiles.Policy:
@@ -47,27 +59,23 @@ def scans(op: Operator, dtype: Any) -> list[Spec]:
     ]
 
 
-def starts(op: Operator, dtype: Any) -> list[Spec]:
-    """Return the kernel that puts starts before results."""
-    return [cuda.starts_spec(op, dtype, INDEX)]
-
-
 @pytest.mark.slow
 @needs_cuobjdump
 @pytest.mark.parametrize("name", sampled(dtypes.NAMES, ["int8", "complex128"]))
 def test_every_dtype(name: str, tmp_path: Path) -> None:
     """Hardly anything is kept in local memory, nothing called."""
     dtype = sass.dtype_of(name)
-    sass.held([*reductions(FIRST, dtype), *starts(FIRST, dtype)], MAIN, tmp_path)
-    sass.held(scans(FIRST, dtype), MAIN, tmp_path, FEW)
+    sass.held([*reductions(FIRST, dtype), *scans(FIRST, dtype)], MAIN, tmp_path, FEW)
 
 
 @needs_cuobjdump
 def test_loads(tmp_path: Path) -> None:
     """A warp has so many rows under way at once, of chunks and of short segments."""
-    (code,) = sass.read_all(reductions(Operator(operator.add), FLOAT32), MAIN, tmp_path)
-    rows = cuda.policy_of(FLOAT32).rows
-    assert code.count(r"LDG\.E") >= (2 + 2 * cuda.AHEAD) * rows
+    codes = sass.read_all(reductions(Operator(operator.add), FLOAT32)[::2], MAIN, tmp_path)
+    for code, kind in zip(codes, policies(FLOAT32), strict=True):
+        loads = 0 if kind.taken == "chunks" else 2 + cuda.AHEAD[kind.taken]
+        loads += 0 if kind.taken == "segments" else cuda.CHUNK_AHEAD
+        assert code.count(r"LDG\.E") >= loads * kind.rows
 
 
 @pytest.mark.slow
@@ -75,15 +83,13 @@ def test_loads(tmp_path: Path) -> None:
 @pytest.mark.parametrize("capability", sampled(sass.OTHERS, [(7, 5)]))
 def test_every_architecture(capability: Capability, tmp_path: Path) -> None:
     pair = records.record(["0", "1"], [np.dtype("int32"), np.dtype("complex128")])
-    swapped = Operator(lambda a, b: (a[0], b[1]))
+    swapped, overlaps = Operator(lambda a, b: (a[0], b[1])), capability >= MAIN
     specs = [
-        *reductions(Operator(operator.add), FLOAT32), *reductions(swapped, pair, is_spaced=True),
-        *starts(swapped, pair), cuda.heads_spec(INDEX),
+        *reductions(Operator(operator.add), FLOAT32, overlaps=overlaps),
+        *reductions(swapped, pair, is_spaced=True, overlaps=overlaps),
+        *scans(swapped, pair), cuda.heads_spec(INDEX),
     ]  # fmt: skip
-    # On sm_100 the kernel of chunks has a frame of 8 bytes, on sm_90 and sm_120 none.
-    spilled = 8 if capability == (10, 0) else 0
-    sass.held(specs, capability, tmp_path, spilled)
-    sass.held(scans(swapped, pair), capability, tmp_path, FEW)
+    sass.held(specs, capability, tmp_path, FEW)
 
 
 @pytest.mark.parametrize(
@@ -106,4 +112,4 @@ def test_cut(
 @pytest.mark.parametrize("name", dtypes.NAMES)
 def test_sizes_in_shared_memory(name: str) -> None:
     """What kernels take at most fits in what every GPU has."""
-    assert cuda.policy_of(sass.dtype_of(name)).shared_bytes <= 48 << 10
+    assert policies(sass.dtype_of(name))[0].shared_bytes <= 48 << 10

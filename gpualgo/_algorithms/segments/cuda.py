@@ -21,6 +21,7 @@ from gpualgo._cuda.plan import (
     MARKS,
     NONE,
     TICKETS,
+    ArgMap,
     Clear,
     Launch,
     Piece,
@@ -51,8 +52,8 @@ BLOCK_THREADS = 256
 ROW_BYTES = 32  # bytes of elements that a lane loads before it combines them
 MOST_ROWS = 8
 STAGE_ITEMS, STAGE_BYTES = 32, 128  # per lane, in shared memory
-# What a launch takes (SegmentsTaken of segments/reduce.cuh) decides how many tiles of such rows are under
-# way of a segment and of a chunk, and how many blocks are resident on a multiprocessor.
+# What a launch takes (SegmentsTaken) decides how many tiles of such rows are under way of a segment
+# and of a chunk, and how many blocks are resident on a multiprocessor.
 AHEAD, CHUNK_AHEAD = {"all": 2, "segments": 1, "chunks": 1}, 4
 BLOCKS_PER_SM = {"all": 4, "segments": 6, "chunks": 4}  # at least; as many take chunks
 ONE_LAUNCH_BELOW = int(os.environ.get("SEGS_ONE_LAUNCH_BELOW", 1 << 22))  # elements
