@@ -165,7 +165,7 @@ struct ByKey {
 
   // Sets marks, by the grid's first blocks. The others wait for them.
   __device__ void set_marks() const {
-    mark_heads<typename Equal::Index, Policy::block_threads>(params, params.num_markers);
+    mark_heads<typename Equal::Index, Policy::block_threads, 4>(params, params.num_markers);
     ptx::syncthreads();
     if (threadIdx.x == 0) ptx::atom_add_acq_rel_gpu<1>(params.num_marked);
   }
@@ -186,9 +186,8 @@ struct ByKey {
       const bool is_tile = tile < params.num_tiles;
       const bool is_full = is_tile && tiles.count_of(tile) == tile_items;
       if (is_tile) tiles.load(held, tile);
-      if constexpr (Tiles::is_marked) {
-        // Elements are under way.
-        if (last.tile < 0 && is_tile && params.num_markers > 0) await_marks();
+      if constexpr (Tiles::sets_marks) {
+        if (last.tile < 0 && is_tile) await_marks();  // elements are under way
         if (is_tile) tiles.take_marks(held, tile);
       }
       if (last.tile >= 0 && warp == carrying) {
@@ -243,13 +242,13 @@ __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
   const int64 counts = Work::reduces ? params.num_tiles * tagged_words<Count> : 0;
   Work work{params, shared, states, {states, states.words() + counts, params.num_tiles}};
   bool is_marker = false;
-  if constexpr (Work::Tiles::is_marked) {
+  if constexpr (Work::Tiles::sets_marks) {
     is_marker = blockIdx.x < params.num_markers;
     if (is_marker) work.set_marks();
   }
   if (!is_marker) work.run();
   if (threadIdx.x != 0 || !states.finish(params.num_words)) return;
-  if constexpr (Work::Tiles::is_marked) *params.num_marked = 0;
+  if constexpr (Work::Tiles::sets_marks) *params.num_marked = 0;
 }
 
 }  // namespace gpualgo

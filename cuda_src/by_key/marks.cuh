@@ -21,15 +21,18 @@ namespace gpualgo {
 struct NoKey {};  // instead of a key
 template <>
 inline constexpr int num_leaves<NoKey> = 0;
-// Instead of an equality: offsets, and whether each segment has a start of its own.
-template <class Index_, bool has_starts_>
+// Instead of an equality: offsets, whether each segment has a start of its own, and whether this
+// launch sets the marks.
+template <class Index_, bool has_starts_, bool sets_marks_>
 struct ByOffsets {
   using Index = Index_;
+  static constexpr bool has_starts = has_starts_, sets_marks = sets_marks_;
 };
 template <class Equal>
-inline constexpr bool begins_with_starts = false;
-template <class Index>
-inline constexpr bool begins_with_starts<ByOffsets<Index, true>> = true;
+struct OffsetsOf : ByOffsets<void, false, false> {};
+template <class Index, bool has_starts, bool sets_marks>
+struct OffsetsOf<ByOffsets<Index, has_starts, sets_marks>>
+    : ByOffsets<Index, has_starts, sets_marks> {};
 
 template <class A, class T, int outputs, class Access>
 struct MarkedParams {
@@ -38,7 +41,7 @@ struct MarkedParams {
   unsigned char* output[outputs];
   Sources<A> starts;  // of each segment, where it has one of its own
   const unsigned char* offsets;
-  uint32* heads;  // see segments/heads.cuh; 0 between launches
+  uint32* heads;  // see segments/heads.cuh; 0 between launches that set them
   int64* bounds;
   uint64* firsts;      // where segments have starts
   uint32* num_marked;  // blocks that have set their marks; 0 between launches

@@ -53,7 +53,8 @@ template <class Policy, class Equal, class Op, class K, class A, class T, class 
 struct ByKeyTiles {
   using E = typename TileElement<K, A, T>::type;
   static constexpr bool is_marked = is_same<K, NoKey>;
-  static constexpr bool has_starts = begins_with_starts<Equal>;
+  static constexpr bool has_starts = OffsetsOf<Equal>::has_starts;
+  static constexpr bool sets_marks = OffsetsOf<Equal>::sets_marks;
   static constexpr bool loads_packs = decltype(Params::access)::in_one;
   static constexpr int items = Policy::items, rows = Policy::rows;
   static constexpr int warps = Policy::block_threads / warp_threads;
@@ -135,6 +136,7 @@ struct ByKeyTiles {
     const int64 begin = tile * tile_items;
     const int count = count_of(tile);
     const int64 first = begin + start_of(0);
+    if constexpr (is_marked && !sets_marks) take_marks(held, tile);
     if constexpr (!is_marked) {
       assign(held.earlier, K{});
       if (lane == 0 && first > 0 && first < params.num_items) {
@@ -200,7 +202,7 @@ struct ByKeyTiles {
   template <bool is_full>
   __device__ void mark_segments(Tile& held, int64 tile) const {
     const int count = is_full ? tile_items : count_of(tile);
-    if (params.num_markers > 0 && held.marks != 0) *marks_of(tile) = 0;
+    if (sets_marks && held.marks != 0) *marks_of(tile) = 0;
     held.inside = 0;
 #pragma unroll
     for (int row = 0; row < rows; ++row) {

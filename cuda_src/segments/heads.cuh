@@ -13,7 +13,6 @@
 namespace gpualgo {
 
 constexpr int stretch_items = 128;
-constexpr int marked_at_once = 4;  // offsets of a thread
 
 struct SegmentHeadsParams {
   const unsigned char* offsets;
@@ -23,11 +22,11 @@ struct SegmentHeadsParams {
   int64 num_items, num_offsets, offset_step;
 };
 
-// By the first `blocks` blocks of the grid. Params: SegmentHeadsParams, or what has its members.
-template <class Index, int block_threads, class Params>
+// By the first `blocks` blocks of the grid; a thread has `each` offsets under way. Params:
+// SegmentHeadsParams, or what has its members.
+template <class Index, int block_threads, int each, class Params>
 __device__ inline void mark_heads(const Params& params, int64 blocks) {
   const Offsets<Index> offsets{params.offsets, params.offset_step, params.num_items};
-  constexpr int each = marked_at_once;
 #pragma unroll 1  // else the compiler divides by the step
   for (int64 begin = blockIdx.x * int64(each * block_threads) + threadIdx.x;
        begin < params.num_offsets; begin += blocks * each * block_threads) {
@@ -59,7 +58,7 @@ __device__ inline void mark_heads(const Params& params, int64 blocks) {
 template <class Index, int block_threads>
 __global__ void __launch_bounds__(block_threads)
     segment_heads_kernel(const __grid_constant__ SegmentHeadsParams params) {
-  mark_heads<Index, block_threads>(params, gridDim.x);
+  mark_heads<Index, block_threads, 1>(params, gridDim.x);
 }
 
 }  // namespace gpualgo

@@ -28,7 +28,7 @@ pytestmark = pytest.mark.usefixtures("own_cache")
 
 def policies(dtype: Any, overlaps: bool = True) -> list[cuda.Policy]:
     """Return the policies of a reduction in one launch, and of one in two."""
-    sizes = 1, cuda.ONE_LAUNCH_BELOW
+    sizes = 1, cuda.ONE_LAUNCH_ITEMS + 1
     return [kind for n in sizes for kind in cuda.policies_of(dtype, n, overlaps)]
 
 
@@ -53,7 +53,10 @@ def scans(op: Operator, dtype: Any) -> list[Spec]:
     """Return the kernels of both scans, from one start and from one for each segment."""
     access, kind = reading.dense(True), _scan_policy(dtype)
     return [
-        cuda.scan_spec(op, dtype, dtype, access, kind, way, way and not starts, INDEX, starts)
+        cuda.scan_spec(
+            op, dtype, dtype, access, kind, way, way and not starts, INDEX, starts, marks
+        )
+        for marks in (False, True)
         for way in (False, True)
         for starts in (False, True)
     ]

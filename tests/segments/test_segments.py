@@ -108,7 +108,7 @@ def test_launches_of_large_arrays(
     x, offsets = affine((n,)), np.asarray(places)
     starts = affine((offsets.size - 1,), seed=1)
     with monkeypatch.context() as patch:
-        patch.setattr(launches, "ONE_LAUNCH_BELOW", 0)
+        patch.setattr(launches, "ONE_LAUNCH_ITEMS", -1)
         for kind in kinds:
             kind.problems.clear()
         for init, given in ((np.uint64(START), np.uint64(START)), (starts, cuda.to_device(starts))):

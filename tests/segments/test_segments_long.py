@@ -37,7 +37,9 @@ def small_tiles(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
         for name, value in POLICY.items():
             patch.setattr(tuning, name, value)
         if request.param == "more":
-            patch.setattr(launches, "ONE_LAUNCH_BELOW", 0)
+            patch.setattr(launches, "ONE_LAUNCH_ITEMS", -1)
+        else:
+            patch.setattr(launches, "LEAST_STARTED", 0)
         yield
     for kind in kinds:
         kind.problems.clear()

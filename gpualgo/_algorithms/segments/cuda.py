@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -56,12 +55,14 @@ STAGE_ITEMS, STAGE_BYTES = 32, 128  # per lane, in shared memory
 # and of a chunk, and how many blocks are resident on a multiprocessor.
 AHEAD, CHUNK_AHEAD = {"all": 2, "segments": 1, "chunks": 1}, 4
 BLOCKS_PER_SM = {"all": 4, "segments": 6, "chunks": 4}  # at least; as many take chunks
-ONE_LAUNCH_BELOW = int(os.environ.get("SEGS_ONE_LAUNCH_BELOW", 1 << 22))  # elements
+ONE_LAUNCH_ITEMS = 1 << 22  # more elements take several launches: of scans, too
 WARP_ITEMS = 1024  # elements of a warp's segments of mean length
 LEAST_LONG, LONG_PER_WARP = 512, 1 << 14  # longer segments are cut into chunks
 CHUNK_BITS, MOST_CHUNKS = 12, 1 << 15  # log2 of a chunk's least elements; chunks per segment
 CHUNK_BYTES = 32  # bytes of an entry in the list of chunks
-STRETCH_ITEMS, MARKED_AT_ONCE = 128, 4  # as in segments/heads.cuh
+STRETCH_ITEMS = 128  # stretch_items of segments/heads.cuh
+MARKED_AT_ONCE = 4  # offsets of a thread, in a scan of one launch
+LEAST_STARTED = 64  # elements per segment with a start: of fewer, marking apart takes less time
 MARK_BYTES = 32  # bytes of a thread's registers that a scan needs for marks
 
 
@@ -95,7 +96,7 @@ def policies_of(acc: Dtype, num_items: int, may_overlap: bool) -> list[Policy]:
     rows = _pow2(ROW_BYTES // acc.itemsize, MOST_ROWS)
     stage_items = _pow2(STAGE_BYTES // acc.itemsize, STAGE_ITEMS)
     kind = Policy(rows, stage_items, acc.itemsize)
-    if num_items < ONE_LAUNCH_BELOW:
+    if num_items <= ONE_LAUNCH_ITEMS:
         return [kind]
     return [replace(kind, taken=taken, overlaps=may_overlap) for taken in ("segments", "chunks")]
 
@@ -130,16 +131,17 @@ def reduce_spec(
 
 def scan_spec(
     op: Operator, source: records.Source, acc: Dtype, access: Cpp, policy: tiles.Policy,
-    is_exclusive: bool, has_init: bool, index: Dtype, has_starts: bool,
+    is_exclusive: bool, has_init: bool, index: Dtype, has_starts: bool, sets_marks: bool,
 ) -> Spec:  # fmt: skip
     """Return the kernel of a scan; `index` is the offsets' dtype."""
     written = records.field_dtypes(acc)
     params = cpp("MarkedParams", acc, source, len(written), access)
+    offsets = cpp("ByOffsets", index, has_starts, sets_marks)
     return kernel_spec(
         "by_key/kernel.cuh", "by_key_kernel", policy.cpp(policy.shared_bytes(written, acc)),
         f"gpualgo::Way::{'exclusive' if is_exclusive else 'inclusive'}",
-        cpp("ByOffsets", index, has_starts), fold_of(op, acc), "gpualgo::NoKey", acc, source,
-        "gpualgo::uint32", params, has_init, params=params,
+        offsets, fold_of(op, acc), "gpualgo::NoKey", acc, source, "gpualgo::uint32", params,
+        has_init, params=params,
     )  # fmt: skip
 
 
@@ -214,22 +216,28 @@ def _(problem: SegmentedScan, views: Sequence[View], op: Operator, targets: Sequ
     dims = merge([(num_items, tuple(view.strides[0] for view in inputs))])
     access, fields = reading.access_of(source, dims, [view.ptr for view in inputs], kind.items)
     states, num_words = lookback_states(tiles.carry_bytes(num_tiles, acc))
-    is_one, num_bytes = num_items < ONE_LAUNCH_BELOW, marks_bytes(num_items)
-    marks = Piece(num_bytes, MARKS, is_zeroed=True) if is_one else Piece(num_bytes)
-    pieces = [states, marks, *([kept_piece(8 * -(-num_items // STRETCH_ITEMS))] * bool(init_views))]
-    has_init = problem.is_start and not init_views
+    (num_offsets,), has_starts = offsets.shape, bool(init_views)
+    is_one = num_items <= ONE_LAUNCH_ITEMS
+    is_one &= num_offsets * LEAST_STARTED <= num_items or not has_starts
+    num_bytes, table_bytes = marks_bytes(num_items), 8 * -(-num_items // STRETCH_ITEMS) * has_starts
+    if is_one:
+        pieces = [states, Piece(num_bytes, MARKS, is_zeroed=True), kept_piece(table_bytes)]
+    else:
+        pieces = [states, kept_piece(aligned(num_bytes) + table_bytes)]
+    has_init = problem.is_start and not has_starts
     spec = scan_spec(
         op, source, acc, access, kind, problem.is_exclusive, has_init, offsets.dtype,
-        bool(init_views),
+        has_starts, is_one,
     )  # fmt: skip
     at, most_blocks = arg_map(len(views), len(targets)), gpu.get(device).num_sms
     most_blocks *= kind.blocks_per_sm
     slots = {
         **_slots(own, at), **slots_of_marks(at.piece(1)), "init": START, "states": at.piece(0),
-        "num_marked": (at.piece(1), 16), "firsts": at.piece(2) if init_views else NONE,
+        "num_marked": (at.piece(1), 16), "firsts": NONE,
         "starts": at.sources[len(own) :] or [NONE] * len(targets),
     }  # fmt: skip
-    (num_offsets,) = offsets.shape
+    if has_starts:
+        slots["firsts"] = at.piece(2) if is_one else (at.piece(1), aligned(num_bytes))
     markers = is_one * min(most_blocks, -(-num_offsets // (MARKED_AT_ONCE * kind.block_threads)))
     step = launch(
         spec, device, markers + min(num_tiles, most_blocks), kind.block_threads, slots,
@@ -260,7 +268,7 @@ def launch_marks(offsets: View, place: int, num_items: int, marks: dict[str, Any
     """Return the launch that marks segment starts; `place` is the slot of the offsets."""
     device, threads, (num_offsets,) = offsets.device, BLOCK_THREADS, offsets.shape
     most_blocks = gpu.get(device).num_sms * 2048 // threads
-    grid = min(-(-num_offsets // (MARKED_AT_ONCE * threads)), most_blocks)
+    grid = min(-(-num_offsets // threads), most_blocks)
     return launch(
         heads_spec(offsets.dtype), device, grid, threads, {"offsets": place, **marks},
         num_items=num_items, num_offsets=num_offsets, offset_step=offsets.strides[0],

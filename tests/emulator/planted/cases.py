@@ -73,7 +73,7 @@ class Case:
     patches: tuple[Patch, ...] = ()
 
 
-_LARGE = ((segments, "ONE_LAUNCH_BELOW", 0),)
+_LARGE = ((segments, "ONE_LAUNCH_ITEMS", -1),)
 _REDUCE = (
     (reduce, "SMALL_POLICIES", {}),
     (reduce, "SMALLEST", reduce.Policy(64, 2, 4)),
