@@ -105,12 +105,7 @@ struct ByKey {
     const A whole = scan_runs<Op>(total, heads, active);
     assign(within, shuffle(whole, warp > 0 ? warp - 1 : 0));
     if (reduces) {
-      int sum = count;
-#pragma unroll
-      for (int delta = 1; delta < warps; delta *= 2) {
-        const int other = shuffle_up(sum, delta);
-        if (lane >= delta) sum += other;
-      }
+      const int sum = sum_up_to<warps>(count);
       begin = shuffle(sum - count, warp);
       staged.num_runs = shuffle(sum, warps - 1);
     }
@@ -168,6 +163,19 @@ struct ByKey {
     }
   }
 
+  // Sets marks, by the grid's first blocks. The others wait for them.
+  __device__ void set_marks() const {
+    mark_heads<typename Equal::Index, Policy::block_threads, 4>(params, params.num_markers);
+    ptx::syncthreads();
+    if (threadIdx.x == 0) ptx::atom_add_acq_rel_gpu<1>(params.num_marked);
+  }
+  __device__ void await_marks() const {
+    if (threadIdx.x == 0) {
+      while (ptx::ld_acquire_gpu(params.num_marked) != params.num_markers) ptx::nanosleep(32);
+    }
+    ptx::syncthreads();
+  }
+
   __device__ void run() {
     if (threadIdx.x == 0) shared.next = states.take();
     ptx::syncthreads();
@@ -178,6 +186,10 @@ struct ByKey {
       const bool is_tile = tile < params.num_tiles;
       const bool is_full = is_tile && tiles.count_of(tile) == tile_items;
       if (is_tile) tiles.load(held, tile);
+      if constexpr (Tiles::sets_marks) {
+        if (last.tile < 0 && is_tile) await_marks();  // elements are under way
+        if (is_tile) tiles.take_marks(held, tile);
+      }
       if (last.tile >= 0 && warp == carrying) {
         carries.tell_group(last.tile, shared.tails[parity ^ 1], last.first < tile_items);
       }
@@ -212,7 +224,6 @@ struct ByKey {
       ready = last;
       last = staged;
     }
-    if (threadIdx.x == 0) states.finish(params.num_words);
   }
 };
 
@@ -230,7 +241,14 @@ __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
   // Behind the counts of a reduction's tiles.
   const int64 counts = Work::reduces ? params.num_tiles * tagged_words<Count> : 0;
   Work work{params, shared, states, {states, states.words() + counts, params.num_tiles}};
-  work.run();
+  bool is_marker = false;
+  if constexpr (Work::Tiles::sets_marks) {
+    is_marker = blockIdx.x < params.num_markers;
+    if (is_marker) work.set_marks();
+  }
+  if (!is_marker) work.run();
+  if (threadIdx.x != 0 || !states.finish(params.num_words)) return;
+  if constexpr (Work::Tiles::sets_marks) *params.num_marked = 0;
 }
 
 }  // namespace gpualgo

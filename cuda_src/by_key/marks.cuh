@@ -4,7 +4,9 @@
 //            outside [bounds[0], bounds[1]) is in no segment and is copied. Where segments have
 //            starts of their own, which one begins at an element is found by search in the offsets,
 //            of those that begin there the last: offsets that fall choose a start by what it meets.
-// Bytes      An eighth of a byte per element instead of its key; an offset per segment, for starts.
+//            The grid's first blocks set the marks, and the others wait for them: for blocks of
+//            lower index, which start before them. A tile's marks are reset once it has read them.
+// Bytes      An eighth of a byte per element instead of its key; an offset per segment.
 // In place   Safe where output and input are the same elements: a tile is loaded before it is
 //            stored, and no other tile reads it.
 #ifndef GPUALGO_BY_KEY_MARKS_CUH
@@ -19,21 +21,34 @@ namespace gpualgo {
 struct NoKey {};  // instead of a key
 template <>
 inline constexpr int num_leaves<NoKey> = 0;
-struct NoStarts {};  // instead of the offsets' type
+// Instead of an equality: offsets, whether each segment has a start of its own, and whether this
+// launch sets the marks.
+template <class Index_, bool has_starts_, bool sets_marks_>
+struct ByOffsets {
+  using Index = Index_;
+  static constexpr bool has_starts = has_starts_, sets_marks = sets_marks_;
+};
+template <class Equal>
+struct OffsetsOf : ByOffsets<void, false, false> {};
+template <class Index, bool has_starts, bool sets_marks>
+struct OffsetsOf<ByOffsets<Index, has_starts, sets_marks>>
+    : ByOffsets<Index, has_starts, sets_marks> {};
 
 template <class A, class T, int outputs, class Access>
 struct MarkedParams {
   Init<A> init;
   Sources<T> input;
   unsigned char* output[outputs];
-  Sources<A> starts;             // of each segment, where it has one of its own
-  const unsigned char* offsets;  // there
-  const uint32* heads;           // marks, whose first word is of the first elements
-  const int64* bounds;
-  const uint64* firsts;  // where segments have starts: of each stretch (segments/heads.cuh)
+  Sources<A> starts;  // of each segment, where it has one of its own
+  const unsigned char* offsets;
+  uint32* heads;  // see segments/heads.cuh; 0 between launches that set them
+  int64* bounds;
+  uint64* firsts;      // where segments have starts
+  uint32* num_marked;  // blocks that have set their marks; 0 between launches
   unsigned char* states;
   int64 num_items, num_tiles, num_words;
-  int64 num_segments, offset_step;  // where they have starts
+  int64 num_markers;  // blocks that set marks
+  int64 num_offsets, offset_step;
   int64 start_steps[outputs], output_steps[outputs];
   Access access;
 };

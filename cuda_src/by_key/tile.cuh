@@ -45,7 +45,7 @@ struct ByKeyParams {
   Access access;
 };
 
-// K: a key, or NoKey, where Equal is the type of offsets or NoStarts; A: what values are folded in;
+// K: a key, or NoKey, where Equal is ByOffsets; A: what values are folded in;
 // T: elements as they are read, keys' numbers first. Heads of runs begin with init where has_init
 // is set (of a scan).
 template <class Policy, class Equal, class Op, class K, class A, class T, class Params,
@@ -53,7 +53,8 @@ template <class Policy, class Equal, class Op, class K, class A, class T, class 
 struct ByKeyTiles {
   using E = typename TileElement<K, A, T>::type;
   static constexpr bool is_marked = is_same<K, NoKey>;
-  static constexpr bool has_starts = is_marked && !is_same<Equal, NoStarts>;
+  static constexpr bool has_starts = OffsetsOf<Equal>::has_starts;
+  static constexpr bool sets_marks = OffsetsOf<Equal>::sets_marks;
   static constexpr bool loads_packs = decltype(Params::access)::in_one;
   static constexpr int items = Policy::items, rows = Policy::rows;
   static constexpr int warps = Policy::block_threads / warp_threads;
@@ -135,11 +136,8 @@ struct ByKeyTiles {
     const int64 begin = tile * tile_items;
     const int count = count_of(tile);
     const int64 first = begin + start_of(0);
-    if constexpr (is_marked) {
-      const int place = warp * warp_items + lane * 32;
-      const bool is_there = lane < warp_items / 32 && place < count;
-      held.marks = is_there ? params.heads[(begin + place) / 32] : 0;
-    } else {
+    if constexpr (is_marked && !sets_marks) take_marks(held, tile);
+    if constexpr (!is_marked) {
       assign(held.earlier, K{});
       if (lane == 0 && first > 0 && first < params.num_items) {
         assign(held.earlier, load_key(first - 1));
@@ -171,6 +169,15 @@ struct ByKeyTiles {
     }
   }
 
+  // A word of the warp's marks, one in each of the first lanes.
+  __device__ uint32* marks_of(int64 tile) const {
+    return params.heads + (tile * tile_items + warp * warp_items) / 32 + lane;
+  }
+  __device__ void take_marks(Tile& held, int64 tile) const {
+    const bool is_there = lane < warp_items / 32 && warp * warp_items + lane * 32 < count_of(tile);
+    held.marks = is_there ? *marks_of(tile) : 0;
+  }
+
   // Finds the heads of runs. is_full: no element is missing.
   template <bool is_full>
   __device__ void mark(Tile& held, int64 tile) const {
@@ -195,6 +202,7 @@ struct ByKeyTiles {
   template <bool is_full>
   __device__ void mark_segments(Tile& held, int64 tile) const {
     const int count = is_full ? tile_items : count_of(tile);
+    if (sets_marks && held.marks != 0) *marks_of(tile) = 0;
     held.inside = 0;
 #pragma unroll
     for (int row = 0; row < rows; ++row) {
@@ -223,7 +231,8 @@ struct ByKeyTiles {
   // search takes registers.
   template <class Fn>
   __device__ void at_starts(const Tile& held, int64 tile, Fn fn) const {
-    const Offsets<Equal> offsets{params.offsets, params.offset_step, params.num_items};
+    const Offsets<typename Equal::Index> offsets{params.offsets, params.offset_step,
+                                                 params.num_items};
     int place = held.inside == 0 ? tile_items : place_of(ptx::ffs(held.inside) - 1);
 #pragma unroll
     for (int delta = 1; delta < warp_threads; delta *= 2) {
@@ -240,7 +249,7 @@ struct ByKeyTiles {
 #pragma unroll
       for (int i = 0; i < rows - 1; ++i) rank += i < row ? field(held.totals, i) : 0;
       const int64 own =
-          segment_from(segment + rank, offsets, params.num_segments, begin + place_of(bit));
+          segment_from(segment + rank, offsets, params.num_offsets - 1, begin + place_of(bit));
       fn(bit, load_element(moved(params.starts, [&](auto leaf) {
            return own * params.start_steps[decltype(leaf)::value];
          })));
@@ -355,12 +364,7 @@ struct ByKeyTiles {
     for (int row = 0; row < rows; ++row) {
       own |= uint32(ptx::popc(row_of(begins_of(held), row))) << row * field_bits;
     }
-    uint32 sums = own;
-#pragma unroll
-    for (int delta = 1; delta < warp_threads; delta *= 2) {
-      const uint32 other = shuffle_up(sums, delta);
-      if (lane >= delta) sums += other;
-    }
+    const uint32 sums = sum_up_to(own);
     held.ranks = sums - own;
     held.totals = shuffle(sums, warp_threads - 1);
   }

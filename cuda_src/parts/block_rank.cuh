@@ -151,12 +151,7 @@ struct Ranking {
   // Over the threads before this one; leaves the whole warp's sum for the others.
   __device__ uint32 sum_before_in_warp(uint32 value) {
     const int lane = threadIdx.x % warp_threads;
-    uint32 sum = value;
-#pragma unroll
-    for (int delta = 1; delta < warp_threads; delta *= 2) {
-      const uint32 other = shuffle_up(sum, delta);
-      if (lane >= delta) sum += other;
-    }
+    const uint32 sum = sum_up_to(value);
     if (parts > 1 && lane == warp_threads - 1) sums[warp] = sum;
     return sum - value;
   }

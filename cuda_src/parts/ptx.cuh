@@ -108,6 +108,16 @@ __device__ inline uint32 ld_relaxed_gpu(const uint32* address) {
   return value;
 }
 
+// The same, and what whoever changed it by an acq_rel addition had written or seen is visible.
+__device__ inline uint32 ld_acquire_gpu(const uint32* address) {
+  uint32 value;
+  asm volatile("ld.acquire.gpu.global.u32 %0, [%1];"
+               : "=r"(value)
+               : "l"(__cvta_generic_to_global(address))
+               : "memory");
+  return value;
+}
+
 __device__ inline void st_relaxed_gpu(uint32* address, uint32 value) {
   asm volatile("st.relaxed.gpu.global.u32 [%0], %1;"
                :

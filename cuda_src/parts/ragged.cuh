@@ -5,6 +5,7 @@
 #ifndef GPUALGO_PARTS_RAGGED_CUH
 #define GPUALGO_PARTS_RAGGED_CUH
 
+#include "parts/element.cuh"
 #include "parts/fold.cuh"
 #include "parts/intrinsics.cuh"
 #include "parts/operator.cuh"
@@ -59,28 +60,40 @@ __device__ inline int64 segment_from(int64 low, const Offsets<Index>& offsets, i
 }
 
 // Folds the elements load(begin), …, load(begin + count - 1), of which there is one at least, by a
-// warp, in order unless the operator commutes; lane 0 gets the result. `rows` times 32 are loaded
-// before any is combined. Which are combined first depends on count alone.
-template <int rows, class Op, class A, class Load>
+// warp, in order unless the operator commutes; lane 0 gets the result. Tiles of `rows` times 32 are
+// loaded before any is combined, `ahead` of them where there are so many. Which are combined first
+// depends on count and rows alone.
+template <int rows, int ahead, class Op, class A, class Load>
 __device__ inline A fold_range(int64 begin, int64 count, Load load) {
   constexpr int tile = rows * warp_threads;
   const int lane = threadIdx.x % warp_threads;
   Running<Op, A> total{A{}};
+  int64 done = 0;
+  const auto append = [&](auto number) {
+    constexpr int tiles = decltype(number)::value;
 #pragma unroll 1
-  for (int64 done = 0; done < count; done += tile) {
-    const int64 rest = count - done;
-    const int64 first = begin + done + lane;
-    A values[rows];
-    if (rest >= tile) {
+    for (; count - done >= tiles * tile; done += tiles * tile) {
+      A values[tiles][rows];
 #pragma unroll
-      for (int k = 0; k < rows; ++k) values[k] = load(first + k * warp_threads);
-      if constexpr (Op::commutative) {
-        total.append(fold<Op, 0, rows>(values));
-      } else {
-        total.append(reduce_group<warp_threads, Op>(values));
+      for (int i = 0; i < tiles * rows; ++i) {
+        values[i / rows][i % rows] = load(begin + done + lane + i * warp_threads);
       }
-      continue;
+#pragma unroll
+      for (int i = 0; i < tiles; ++i) {
+        if constexpr (Op::commutative) {
+          total.append(fold<Op, 0, rows>(values[i]));
+        } else {
+          total.append(reduce_group<warp_threads, Op>(values[i]));
+        }
+      }
     }
+  };
+  // Of an operator that does not commute, several tiles would not be kept in registers.
+  if constexpr (Op::commutative && ahead > 1) append(detail::Index<ahead>{});
+  append(detail::Index<1>{});
+  if (done < count) {
+    const int64 rest = count - done, first = begin + done + lane;
+    A values[rows];
 #pragma unroll
     for (int k = 0; k < rows; ++k) {
       values[k] = A{};

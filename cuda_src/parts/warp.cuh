@@ -53,35 +53,32 @@ __device__ inline T shuffle(const T& value, int lane) {
 }
 
 // The sum, and the largest, of a warp's values, for all of its lanes. has_redux: from sm_80 on.
-template <bool has_redux>
-__device__ inline uint32 warp_sum(uint32 value) {
-  if constexpr (has_redux) return ptx::redux_sync_add(value);
+template <bool has_redux, class Count>
+__device__ inline Count warp_sum(Count value) {
+  if constexpr (has_redux && is_same<Count, uint32>) return ptx::redux_sync_add(value);
 #pragma unroll
   for (int delta = 1; delta < warp_threads; delta *= 2) value += shuffle_xor(value, delta);
   return value;
 }
-template <bool has_redux>
-__device__ inline uint64 warp_sum(uint64 value) {
-#pragma unroll
-  for (int delta = 1; delta < warp_threads; delta *= 2) value += shuffle_xor(value, delta);
-  return value;
-}
-template <bool has_redux>
-__device__ inline uint32 warp_max(uint32 value) {
-  if constexpr (has_redux) return ptx::redux_sync_max(value);
+template <bool has_redux, class Count>
+__device__ inline Count warp_max(Count value) {
+  if constexpr (has_redux && is_same<Count, uint32>) return ptx::redux_sync_max(value);
 #pragma unroll
   for (int delta = 1; delta < warp_threads; delta *= 2) {
-    const uint32 other = shuffle_xor(value, delta);
+    const Count other = shuffle_xor(value, delta);
     value = value < other ? other : value;
   }
   return value;
 }
-template <bool has_redux>
-__device__ inline uint64 warp_max(uint64 value) {
+
+// The sum of the values of the lanes up to this one, of `width` lanes at least.
+template <int width = warp_threads, class Count>
+__device__ inline Count sum_up_to(Count value) {
+  const int lane = threadIdx.x % warp_threads;
 #pragma unroll
-  for (int delta = 1; delta < warp_threads; delta *= 2) {
-    const uint64 other = shuffle_xor(value, delta);
-    value = value < other ? other : value;
+  for (int delta = 1; delta < width; delta *= 2) {
+    const Count other = shuffle_up(value, delta);
+    if (lane >= delta) value += other;
   }
   return value;
 }

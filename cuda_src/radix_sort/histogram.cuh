@@ -237,13 +237,7 @@ struct RadixHistogram {
         is_whole = is_whole || values[i] == Index(params.row_items);
         sum += values[i];
       }
-      Index before = sum;
-#pragma unroll
-      for (int delta = 1; delta < warp_threads; delta *= 2) {
-        const Index other = shuffle_up(before, delta);
-        if (lane >= delta) before += other;
-      }
-      before -= sum;
+      Index before = sum_up_to(sum) - sum;
 #pragma unroll
       for (int i = 0; i < per_lane; ++i) {
         starts[first + i] = before;

@@ -183,12 +183,7 @@ struct SelectTiles {
       held.kept |= Bits(bits) << row * items;
       own |= Counts(ptx::popc(bits)) << row * field_bits;
     }
-    Counts sums = own;
-#pragma unroll
-    for (int delta = 1; delta < warp_threads; delta *= 2) {
-      const Counts other = shuffle_up(sums, delta);
-      if (lane >= delta) sums += other;
-    }
+    const Counts sums = sum_up_to(own);
     held.before = sums - own;
     const Counts totals = shuffle(sums, warp_threads - 1);
     held.total = 0;

@@ -290,14 +290,6 @@ struct ShortRow {
     number = shuffle(sum, source);
     return shuffle(digit, source);
   }
-  __device__ uint32 sum_up_to(uint32 sum) const {
-#pragma unroll
-    for (int delta = 1; delta < warp_threads; delta *= 2) {
-      const uint32 other = shuffle_up(sum, delta);
-      if (lane >= delta) sum += other;
-    }
-    return sum;
-  }
 
   // Drops the keys that equal the bound and are behind the one of this rank among these.
   __device__ uint32 first_of_equal(uint32 taken, Ordered bound, uint32 rank) {

@@ -23,7 +23,8 @@ from gpualgo._driver.driver import leave
 # --- Temporary storage of a plan: pieces of a stream's workspace, or of one allocation.
 
 TICKETS, KEPT, STATES = 0, TICKET_BYTES, TICKET_BYTES + KEPT_BYTES  # offsets in a workspace
-_ENDS = {TICKETS: TICKET_BYTES, KEPT: STATES, STATES: STATES + STATE_BYTES}
+MARKS = STATES + STATE_BYTES
+_ENDS = {TICKETS: KEPT, KEPT: STATES, STATES: MARKS, MARKS: MARKS + gpu.MARK_BYTES}
 
 
 class Piece(NamedTuple):

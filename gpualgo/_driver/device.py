@@ -142,6 +142,7 @@ def core_stream(stream: int) -> Any:
 TICKET_BYTES = 64 << 10  # counters and tagged words at the front, zero between launches
 KEPT_BYTES = 1 << 20  # partial results; larger ones are allocated per call
 STATE_BYTES = 1 << 20  # look-back states, likewise: tagged words that no other use may overwrite
+MARK_BYTES = (512 << 10) + 256  # marks of segments, zero between launches
 ALIGNMENT = 256
 _MAX_WORKSPACES = 512  # per device; never freed, as a launch may be about to use one
 
@@ -232,7 +233,7 @@ class Storage:
         with self._lock:
             if key not in self._workspaces and len(self._workspaces) < _MAX_WORKSPACES:
                 # Not from the pool: the first cuMemAllocAsync of a process takes milliseconds.
-                size = TICKET_BYTES + KEPT_BYTES + STATE_BYTES
+                size = TICKET_BYTES + KEPT_BYTES + STATE_BYTES + MARK_BYTES
                 with self._context.outside_capture():  # exempt from captures of other threads
                     made = driver.api().cuMemAlloc(size)
                     address = int(check(made, f"allocating {size} bytes"))

@@ -16,9 +16,9 @@ from fake_driver import NUM_DEVICES, FakeDriver, install
 import gpualgo as ga
 from gpualgo._cuda.plan import TICKETS, Piece, Pieces
 from gpualgo._driver import device, driver
-from gpualgo._driver.device import KEPT_BYTES, STATE_BYTES, TICKET_BYTES
+from gpualgo._driver.device import KEPT_BYTES, MARK_BYTES, STATE_BYTES, TICKET_BYTES
 
-SIZE = TICKET_BYTES + KEPT_BYTES + STATE_BYTES
+SIZE = TICKET_BYTES + KEPT_BYTES + STATE_BYTES + MARK_BYTES
 
 
 @pytest.fixture

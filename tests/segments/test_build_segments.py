@@ -26,13 +26,23 @@ FIRST = Operator(lambda a, b: b if a == b else a)
 pytestmark = pytest.mark.usefixtures("own_cache")
 
 
+def policies(dtype: Any, overlaps: bool = True) -> list[cuda.Policy]:
+    """Return the policies of a reduction in one launch, and of one in two."""
+    sizes = 1, cuda.ONE_LAUNCH_ITEMS + 1
+    return [kind for n in sizes for kind in cuda.policies_of(dtype, n, overlaps)]
+
+
 def reductions(
     op: Operator, dtype: Any, is_spaced: bool = False, overlaps: bool = True
 ) -> list[Spec]:
-    """Return the kernels of a reduction."""
+    """Return the kernels of a reduction, from one start and from one for each segment."""
     count = len(records.field_dtypes(dtype))
     access = reading.spaced(count, is_even=True) if is_spaced else reading.dense(in_packs=False)
-    return cuda.reduce_specs(op, dtype, dtype, INDEX, access, cuda.policy_of(dtype, overlaps))
+    return [
+        cuda.reduce_spec(op, dtype, dtype, INDEX, access, kind, has_starts)
+        for kind in policies(dtype, overlaps)
+        for has_starts in (False, True)
+    ]
 
 
 def _scan_policy(dtype: Any) -> tiles.Policy:
@@ -43,15 +53,13 @@ def scans(op: Operator, dtype: Any) -> list[Spec]:
     """Return the kernels of both scans, from one start and from one for each segment."""
     access, kind = reading.dense(True), _scan_policy(dtype)
     return [
-        cuda.scan_spec(op, dtype, dtype, access, kind, way, way and index is None, index)
+        cuda.scan_spec(
+            op, dtype, dtype, access, kind, way, way and not starts, INDEX, starts, marks
+        )
+        for marks in (False, True)
         for way in (False, True)
-        for index in (None, INDEX)
+        for starts in (False, True)
     ]
-
-
-def starts(op: Operator, dtype: Any) -> list[Spec]:
-    """Return the kernel that puts starts before results."""
-    return [cuda.starts_spec(op, dtype, INDEX)]
 
 
 @pytest.mark.slow
@@ -60,17 +68,17 @@ def starts(op: Operator, dtype: Any) -> list[Spec]:
 def test_every_dtype(name: str, tmp_path: Path) -> None:
     """Hardly anything is kept in local memory, nothing called."""
     dtype = sass.dtype_of(name)
-    sass.held([*reductions(FIRST, dtype), *starts(FIRST, dtype)], MAIN, tmp_path)
-    sass.held(scans(FIRST, dtype), MAIN, tmp_path, FEW)
+    sass.held([*reductions(FIRST, dtype), *scans(FIRST, dtype)], MAIN, tmp_path, FEW)
 
 
 @needs_cuobjdump
 def test_loads(tmp_path: Path) -> None:
     """A warp has so many rows under way at once, of chunks and of short segments."""
-    short, long, _ = sass.read_all(reductions(Operator(operator.add), FLOAT32), MAIN, tmp_path)
-    rows = cuda.policy_of(FLOAT32, overlaps=True).rows
-    assert short.count(r"LDG\.E") >= 2 * rows
-    assert long.count(r"LDG\.E") >= rows
+    codes = sass.read_all(reductions(Operator(operator.add), FLOAT32)[::2], MAIN, tmp_path)
+    for code, kind in zip(codes, policies(FLOAT32), strict=True):
+        loads = 0 if kind.taken == "chunks" else 2 + cuda.AHEAD[kind.taken]
+        loads += 0 if kind.taken == "segments" else cuda.CHUNK_AHEAD
+        assert code.count(r"LDG\.E") >= loads * kind.rows
 
 
 @pytest.mark.slow
@@ -82,12 +90,9 @@ def test_every_architecture(capability: Capability, tmp_path: Path) -> None:
     specs = [
         *reductions(Operator(operator.add), FLOAT32, overlaps=overlaps),
         *reductions(swapped, pair, is_spaced=True, overlaps=overlaps),
-        *starts(swapped, pair), cuda.heads_spec(INDEX),
+        *scans(swapped, pair), cuda.heads_spec(INDEX),
     ]  # fmt: skip
-    # On sm_100 the kernel of chunks has a frame of 8 bytes, on sm_90 and sm_120 none.
-    spilled = 8 if capability == (10, 0) else 0
-    sass.held(specs, capability, tmp_path, spilled)
-    sass.held(scans(swapped, pair), capability, tmp_path, FEW)
+    sass.held(specs, capability, tmp_path, FEW)
 
 
 @pytest.mark.parametrize(
@@ -110,4 +115,4 @@ def test_cut(
 @pytest.mark.parametrize("name", dtypes.NAMES)
 def test_sizes_in_shared_memory(name: str) -> None:
     """What kernels take at most fits in what every GPU has."""
-    assert cuda.policy_of(sass.dtype_of(name), overlaps=False).shared_bytes <= 48 << 10
+    assert policies(sass.dtype_of(name))[0].shared_bytes <= 48 << 10

@@ -24,6 +24,12 @@ from support import (
 
 import gpualgo as ga
 from gpualgo import lazy
+from gpualgo._algorithms.segments import cuda as launches
+from gpualgo._algorithms.segments.problem import (
+    SegmentedExclusiveScan,
+    SegmentedReduction,
+    SegmentedScan,
+)
 
 Array = np.ndarray[Any, Any]
 SCANS = [ga.segmented_inclusive_scan, ga.segmented_exclusive_scan]
@@ -34,13 +40,16 @@ TILE = 256 * 8  # of a scan of uint64
 
 
 def expected(f: Any, x: Array, offsets: Any, init: Any = None, op: Any = np.add) -> Array:
-    """Return what a loop makes of slices; an empty segment without init gives 0."""
+    """Return what a loop makes of slices; an empty segment without init gives 0.
+
+    `init` is one start, or an array of one for each segment.
+    """
     ends = [min(max(int(o), 0), len(x)) for o in offsets]
     found = []
     copied = x.copy()
     with np.errstate(all="ignore"):
         for begin, end in itertools.pairwise(ends):
-            total = init
+            total = init if np.ndim(init) == 0 else init[len(found)]
             for i in range(begin, end):
                 if f is EXCLUSIVE:
                     copied[i] = 0 if total is None else total
@@ -86,6 +95,27 @@ def test_order(backend: Backend, f: Callable[..., Any], case: str) -> None:
     want = expected(f, x, offsets, np.uint64(START), compose)
     given = backend.to_device(x), backend.to_device(offsets)
     assert_same(backend.to_host(f(*given, np.uint64(START), compose)), want)
+
+
+@pytest.mark.parametrize("f", ALL, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("case", ["between", "tiles", "a long one", "all kinds", "the whole"])
+def test_launches_of_large_arrays(
+    cuda: Backend, f: Callable[..., Any], case: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Small arrays as if they were large, from one start and from one for each segment."""
+    kinds = SegmentedReduction, SegmentedScan, SegmentedExclusiveScan
+    n, places = CASES[case]
+    x, offsets = affine((n,)), np.asarray(places)
+    starts = affine((offsets.size - 1,), seed=1)
+    with monkeypatch.context() as patch:
+        patch.setattr(launches, "ONE_LAUNCH_ITEMS", -1)
+        for kind in kinds:
+            kind.problems.clear()
+        for init, given in ((np.uint64(START), np.uint64(START)), (starts, cuda.to_device(starts))):
+            got = f(cuda.to_device(x), cuda.to_device(offsets), given, compose)
+            assert_same(cuda.to_host(got), expected(f, x, offsets, init, compose))
+    for kind in kinds:
+        kind.problems.clear()
 
 
 @pytest.mark.parametrize("f", ALL, ids=lambda f: f.__name__)

@@ -12,6 +12,7 @@ from support import Backend, affine, assert_same, compose
 
 import gpualgo as ga
 from gpualgo._algorithms.by_key import cuda as tuning
+from gpualgo._algorithms.segments import cuda as launches
 from gpualgo._algorithms.segments.problem import SegmentedExclusiveScan, SegmentedScan
 
 TILE, N = 64, 70 * 64 + 5  # elements of a tile, with this policy; of all
@@ -27,14 +28,18 @@ OFFSETS = {
 }
 
 
-@pytest.fixture(autouse=True)
-def small_tiles(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+@pytest.fixture(autouse=True, params=["one launch", "more"])
+def small_tiles(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     kinds = SegmentedScan, SegmentedExclusiveScan
     for kind in kinds:
         kind.problems.clear()
     with monkeypatch.context() as patch:
         for name, value in POLICY.items():
             patch.setattr(tuning, name, value)
+        if request.param == "more":
+            patch.setattr(launches, "ONE_LAUNCH_ITEMS", -1)
+        else:
+            patch.setattr(launches, "LEAST_STARTED", 0)
         yield
     for kind in kinds:
         kind.problems.clear()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from gpualgo._algorithms.by_key import cuda as tiles
@@ -17,6 +17,7 @@ from gpualgo._cuda import build
 from gpualgo._cuda.build import Spec
 from gpualgo._cuda.headers import Cpp, cpp
 from gpualgo._cuda.plan import (
+    MARKS,
     NONE,
     TICKETS,
     ArgMap,
@@ -38,36 +39,42 @@ from gpualgo._cuda.templates import (
 )
 from gpualgo._driver import device as gpu
 from gpualgo._driver.device import aligned
-from gpualgo._operators.operator import Operator, without_source
+from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import planners
 
 # --- Tuning table of segments on a GPU: kernels, template arguments, tilings.
 #
 # Tilings depend on lengths and dtypes only, never on the GPU, so that results have the same bits.
 
-# Reductions. Not measured on a GPU yet.
+# Reductions.
 BLOCK_THREADS = 256
 ROW_BYTES = 32  # bytes of elements that a lane loads before it combines them
 MOST_ROWS = 8
 STAGE_ITEMS, STAGE_BYTES = 32, 128  # per lane, in shared memory
-JOIN_SHARED = 64  # partials and indices in Joining
-BLOCKS_PER_SM = 8  # of the kernels that process the list of chunks
+# What a launch takes (SegmentsTaken) decides how many tiles of such rows are under way of a segment
+# and of a chunk, and how many blocks are resident on a multiprocessor.
+AHEAD, CHUNK_AHEAD = {"all": 2, "segments": 1, "chunks": 1}, 4
+BLOCKS_PER_SM = {"all": 4, "segments": 6, "chunks": 4}  # at least; as many take chunks
+ONE_LAUNCH_ITEMS = 1 << 22  # more elements take several launches: of scans, too
 WARP_ITEMS = 1024  # elements of a warp's segments of mean length
 LEAST_LONG, LONG_PER_WARP = 512, 1 << 14  # longer segments are cut into chunks
 CHUNK_BITS, MOST_CHUNKS = 12, 1 << 15  # log2 of a chunk's least elements; chunks per segment
 CHUNK_BYTES = 32  # bytes of an entry in the list of chunks
 STRETCH_ITEMS = 128  # stretch_items of segments/heads.cuh
+MARKED_AT_ONCE = 4  # offsets of a thread, in a scan of one launch
+LEAST_STARTED = 64  # elements per segment with a start: of fewer, marking apart takes less time
 MARK_BYTES = 32  # bytes of a thread's registers that a scan needs for marks
 
 
 @dataclass(frozen=True)
 class Policy:
-    """Template arguments of the kernels of a reduction (SegmentsPolicy)."""
+    """Template arguments of the kernel of a reduction (SegmentsPolicy)."""
 
     rows: int
     stage_items: int
     itemsize: int
-    overlaps: bool  # a kernel may start while the previous one runs (sm_90)
+    taken: str = "all"
+    overlaps: bool = False  # the second of two launches may start while the first runs (sm_90)
 
     @property
     def shared_bytes(self) -> int:
@@ -76,19 +83,22 @@ class Policy:
         return -(-BLOCK_THREADS // WARP * size // VECTOR_BYTES) * VECTOR_BYTES
 
     @property
-    def joining_bytes(self) -> int:
-        """Upper bound on the size of Joining."""
-        return (-(-JOIN_SHARED * (self.itemsize + 8) // VECTOR_BYTES) + 4) * VECTOR_BYTES
-
-    @property
     def cpp(self) -> Cpp:
-        sizes = BLOCK_THREADS, self.rows, self.stage_items, self.shared_bytes
-        return cpp("SegmentsPolicy", *sizes, self.overlaps)
+        return cpp(
+            "SegmentsPolicy", BLOCK_THREADS, self.rows, AHEAD[self.taken], CHUNK_AHEAD,
+            self.stage_items, BLOCKS_PER_SM[self.taken], self.shared_bytes,
+            f"gpualgo::SegmentsTaken::{self.taken}", self.overlaps,
+        )  # fmt: skip
 
 
-def policy_of(acc: Dtype, overlaps: bool) -> Policy:
+def policies_of(acc: Dtype, num_items: int, may_overlap: bool) -> list[Policy]:
+    """Return the policies of the launches of a reduction."""
     rows = _pow2(ROW_BYTES // acc.itemsize, MOST_ROWS)
-    return Policy(rows, _pow2(STAGE_BYTES // acc.itemsize, STAGE_ITEMS), acc.itemsize, overlaps)
+    stage_items = _pow2(STAGE_BYTES // acc.itemsize, STAGE_ITEMS)
+    kind = Policy(rows, stage_items, acc.itemsize)
+    if num_items <= ONE_LAUNCH_ITEMS:
+        return [kind]
+    return [replace(kind, taken=taken, overlaps=may_overlap) for taken in ("segments", "chunks")]
 
 
 class Tiling(NamedTuple):
@@ -110,29 +120,28 @@ def tiling_of(num_items: int, num_segments: int) -> Tiling:
     return Tiling(per_warp, long_items, chunk_bits, capacity)
 
 
-def reduce_specs(
-    op: Operator, source: records.Source, acc: Dtype, index: Dtype, access: Cpp, policy: Policy
-) -> list[Spec]:
-    """Return the kernels of a reduction, in launch order."""
-    types = policy.cpp, fold_of(op, acc), acc, source, index, access
-    return [
-        kernel_spec("segments/reduce.cuh", f"segments_{kind}_kernel", *types)
-        for kind in ("short", "long", "join")
-    ]
+def reduce_spec(
+    op: Operator, source: records.Source, acc: Dtype, index: Dtype, access: Cpp, policy: Policy,
+    has_starts: bool,
+) -> Spec:  # fmt: skip
+    """Return a kernel of a reduction."""
+    types = policy.cpp, fold_of(op, acc), acc, source, index, access, has_starts
+    return kernel_spec("segments/reduce.cuh", "segments_kernel", *types)
 
 
 def scan_spec(
     op: Operator, source: records.Source, acc: Dtype, access: Cpp, policy: tiles.Policy,
-    is_exclusive: bool, has_init: bool, index: Dtype | None,
+    is_exclusive: bool, has_init: bool, index: Dtype, has_starts: bool, sets_marks: bool,
 ) -> Spec:  # fmt: skip
-    """Return the kernel of a scan; `index` is the offsets' dtype, None without array init."""
+    """Return the kernel of a scan; `index` is the offsets' dtype."""
     written = records.field_dtypes(acc)
     params = cpp("MarkedParams", acc, source, len(written), access)
+    offsets = cpp("ByOffsets", index, has_starts, sets_marks)
     return kernel_spec(
         "by_key/kernel.cuh", "by_key_kernel", policy.cpp(policy.shared_bytes(written, acc)),
         f"gpualgo::Way::{'exclusive' if is_exclusive else 'inclusive'}",
-        "gpualgo::NoStarts" if index is None else index, fold_of(op, acc), "gpualgo::NoKey", acc,
-        source, "gpualgo::uint32", params, has_init, params=params,
+        offsets, fold_of(op, acc), "gpualgo::NoKey", acc, source, "gpualgo::uint32", params,
+        has_init, params=params,
     )  # fmt: skip
 
 
@@ -141,78 +150,58 @@ def heads_spec(index: Dtype) -> Spec:
     return kernel_spec("segments/heads.cuh", "segment_heads_kernel", index, BLOCK_THREADS)
 
 
-def starts_spec(op: Operator, acc: Dtype, index: Dtype) -> Spec:
-    """Return the kernel that combines initial values with the segments' results."""
-    types = BLOCK_THREADS, fold_of(op, acc), acc, index
-    return kernel_spec("segments/starts.cuh", "segment_starts_kernel", *types)
-
-
 def _pow2(number: int, limit: int) -> int:
     """Return the largest power of two that exceeds neither `number` nor `limit`."""
     return min(limit, 1 << max(1, number).bit_length() - 1)
 
 
-_LIST_BYTES = 16  # ChunkList
-_BOUNDS_BYTES = 256  # two offsets, before the marks
+_LIST_BYTES = 24  # ChunkList
+_BOUNDS_BYTES = 256  # two offsets and a count of blocks, before the marks
 
 
 @planners.for_cuda.register(SegmentedReduction)
 def _(
     problem: SegmentedReduction, views: Sequence[View], op: Operator, targets: Sequence[View]
 ) -> Plan:
+    """Return the plan of a reduction of segments, at least one, into targets of any strides."""
     own, init_views = views[: problem.num_own], views[problem.num_own :]
-    at = arg_map(len(views), len(targets))
-    return reduction(
-        problem.source, problem.acc, own, op, targets, at, problem.is_start, init_views
-    )
-
-
-def reduction(
-    source: records.Source, acc: Dtype, views: Sequence[View], op: Operator,
-    targets: Sequence[View], at: ArgMap, is_start: bool, init_views: Sequence[View] = (),
-) -> Plan:  # fmt: skip
-    """Return the plan of a reduction of segments, at least one, into targets of any strides.
-
-    `views` are the elements and the offsets; `init_views` have an initial value per segment. `at`
-    gives the argument slots of both, in this order.
-    """
-    *inputs, offsets = views
-    num_items, num_segments = inputs[0].shape[0], offsets.shape[0] - 1
-    if init_views:
-        starts = Plan(offsets.device, [_launch_starts(acc, views, init_views, op, targets, at)])
-        if not num_items:
-            return starts
-        return reduction(source, acc, views, op, targets, at, is_start=False).then(starts)
-    device = offsets.device
-    overlaps, num_sms = gpu.get(device).may_overlap, gpu.get(device).num_sms
-    kind, tiling = policy_of(acc, overlaps), tiling_of(num_items, num_segments)
-    access, fields = _access(source, inputs)
-    specs = reduce_specs(op, source, acc, offsets.dtype, access, kind)
+    *inputs, offsets = own
+    at, device, acc = arg_map(len(views), len(targets)), offsets.device, problem.acc
+    num_items, num_segments, has_starts = inputs[0].shape[0], problem.num_segments, bool(init_views)
+    tiling, may_overlap = tiling_of(num_items, num_segments), gpu.get(device).may_overlap
+    access, fields = _access(problem.source, inputs)
     chunk_bytes = aligned(tiling.capacity * CHUNK_BYTES)
     pieces = [
         Piece(_LIST_BYTES, TICKETS, is_zeroed=True),
         kept_piece(chunk_bytes + tiling.capacity * acc.itemsize),
     ]
     slots = {
-        **_slots(views, at), "init": START, "list": at.piece(0), "chunks": at.piece(1),
+        **_slots(own, at), "init": START, "list": at.piece(0), "chunks": at.piece(1),
         "partials": (at.piece(1), chunk_bytes),
+        "starts": at.sources[len(own) :] or [NONE] * len(targets),
     }  # fmt: skip
-    blocks = -(-num_segments // (tiling.per_warp * (BLOCK_THREADS // WARP)))
-    chunks, joins = tiling.capacity, -(-tiling.capacity // WARP)
-    grids = blocks, *(min(num_sms * BLOCKS_PER_SM, n) for n in (chunks, joins))
-    shared = kind.shared_bytes, 0, kind.joining_bytes
+    warps = BLOCK_THREADS // WARP
+    groups = -(-num_segments // (tiling.per_warp * warps))
+    most_others = -(-tiling.capacity // warps)
+    kinds = policies_of(acc, num_items, may_overlap)
+    specs = [
+        reduce_spec(op, problem.source, acc, offsets.dtype, access, kind, has_starts)
+        for kind in kinds
+    ]
     build.kernels(specs, device)
-    launches = [
-        launch(
-            spec, device, grid, BLOCK_THREADS, slots, shared_bytes=size,
-            overlaps=overlaps and i > 0, num_items=num_items, num_segments=num_segments,
-            offset_step=offsets.strides[0], **tiling._asdict(),
-            is_start=is_start,
+    steps = []
+    for spec, kind in zip(specs, kinds, strict=True):
+        others = min(gpu.get(device).num_sms * BLOCKS_PER_SM[kind.taken], most_others)
+        of_segments, of_chunks = kind.taken != "chunks", kind.taken != "segments"
+        steps.append(launch(
+            spec, device, groups * of_segments + others * of_chunks, BLOCK_THREADS, slots,
+            shared_bytes=kind.shared_bytes * of_segments, overlaps=kind.overlaps and of_chunks,
+            num_items=num_items, num_segments=num_segments, num_groups=groups * of_segments,
+            offset_step=offsets.strides[0], **tiling._asdict(), is_start=problem.is_start,
+            start_steps=[view.strides[0] for view in init_views] or [0] * len(targets),
             output_steps=[target.strides[0] for target in targets], access=fields,
-        )
-        for i, (spec, grid, size) in enumerate(zip(specs, grids, shared, strict=True))
-    ]  # fmt: skip
-    return Plan(device, launches, pieces)
+        ))  # fmt: skip
+    return Plan(device, steps, pieces)
 
 
 @planners.for_cuda.register(SegmentedScan)
@@ -227,28 +216,42 @@ def _(problem: SegmentedScan, views: Sequence[View], op: Operator, targets: Sequ
     dims = merge([(num_items, tuple(view.strides[0] for view in inputs))])
     access, fields = reading.access_of(source, dims, [view.ptr for view in inputs], kind.items)
     states, num_words = lookback_states(tiles.carry_bytes(num_tiles, acc))
-    firsts_at = aligned(marks_bytes(num_items))
-    marks = kept_piece(firsts_at + 8 * -(-num_items // STRETCH_ITEMS) * bool(init_views))
-    has_init, index = problem.is_start and not init_views, offsets.dtype if init_views else None
-    spec = scan_spec(op, source, acc, access, kind, problem.is_exclusive, has_init, index)
-    at, num_sms = arg_map(len(views), len(targets)), gpu.get(device).num_sms
-    firsts = (at.piece(1), firsts_at) if init_views else NONE
-    mark_slots = {**slots_of_marks(at.piece(1)), "firsts": firsts}
+    (num_offsets,), has_starts = offsets.shape, bool(init_views)
+    is_one = num_items <= ONE_LAUNCH_ITEMS
+    is_one &= num_offsets * LEAST_STARTED <= num_items or not has_starts
+    num_bytes, table_bytes = marks_bytes(num_items), 8 * -(-num_items // STRETCH_ITEMS) * has_starts
+    if is_one:
+        pieces = [states, Piece(num_bytes, MARKS, is_zeroed=True), kept_piece(table_bytes)]
+    else:
+        pieces = [states, kept_piece(aligned(num_bytes) + table_bytes)]
+    has_init = problem.is_start and not has_starts
+    spec = scan_spec(
+        op, source, acc, access, kind, problem.is_exclusive, has_init, offsets.dtype,
+        has_starts, is_one,
+    )  # fmt: skip
+    at, most_blocks = arg_map(len(views), len(targets)), gpu.get(device).num_sms
+    most_blocks *= kind.blocks_per_sm
     slots = {
-        **_slots(own, at), **mark_slots, "init": START, "states": at.piece(0),
+        **_slots(own, at), **slots_of_marks(at.piece(1)), "init": START, "states": at.piece(0),
+        "num_marked": (at.piece(1), 16), "firsts": NONE,
         "starts": at.sources[len(own) :] or [NONE] * len(targets),
     }  # fmt: skip
-    if not init_views:
-        slots["offsets"] = NONE
+    if has_starts:
+        slots["firsts"] = at.piece(2) if is_one else (at.piece(1), aligned(num_bytes))
+    markers = is_one * min(most_blocks, -(-num_offsets // (MARKED_AT_ONCE * kind.block_threads)))
     step = launch(
-        spec, device, min(num_tiles, num_sms * kind.blocks_per_sm), kind.block_threads, slots,
+        spec, device, markers + min(num_tiles, most_blocks), kind.block_threads, slots,
         shared_bytes=kind.shared_bytes(written, acc), num_items=num_items, num_tiles=num_tiles,
-        num_words=num_words, num_segments=problem.num_segments, offset_step=offsets.strides[0],
+        num_words=num_words, num_markers=markers, num_offsets=num_offsets,
+        offset_step=offsets.strides[0],
         start_steps=[view.strides[0] for view in init_views] or [0] * len(targets),
         output_steps=[target.strides[0] for target in targets], access=fields,
     )  # fmt: skip
-    mark_launch = launch_marks(offsets, at.sources[len(inputs)], num_items, mark_slots)
-    return Plan(device, [Clear(at.piece(1), marks.num_bytes), mark_launch, step], [states, marks])
+    if is_one:
+        return Plan(device, [step], pieces)
+    marked = {key: slots[key] for key in ("heads", "bounds", "firsts")}
+    mark_launch = launch_marks(offsets, at.sources[len(inputs)], num_items, marked)
+    return Plan(device, [Clear(at.piece(1), num_bytes), mark_launch, step], pieces)
 
 
 def marks_bytes(num_items: int) -> int:
@@ -264,28 +267,11 @@ def slots_of_marks(marks: int) -> dict[str, Any]:
 def launch_marks(offsets: View, place: int, num_items: int, marks: dict[str, Any]) -> Launch:
     """Return the launch that marks segment starts; `place` is the slot of the offsets."""
     device, threads, (num_offsets,) = offsets.device, BLOCK_THREADS, offsets.shape
-    grid = min(-(-num_offsets // threads), gpu.get(device).num_sms * 2048 // threads)
+    most_blocks = gpu.get(device).num_sms * 2048 // threads
+    grid = min(-(-num_offsets // threads), most_blocks)
     return launch(
         heads_spec(offsets.dtype), device, grid, threads, {"offsets": place, **marks},
         num_items=num_items, num_offsets=num_offsets, offset_step=offsets.strides[0],
-    )  # fmt: skip
-
-
-def _launch_starts(
-    acc: Dtype, own: Sequence[View], init_views: Sequence[View], op: Operator,
-    targets: Sequence[View], at: ArgMap,
-) -> Launch:  # fmt: skip
-    """Return the launch that applies an initial value per segment."""
-    *inputs, offsets = own
-    num_segments, threads = offsets.shape[0] - 1, BLOCK_THREADS
-    slots = {**_slots(own, at), "starts": at.sources[len(own) :]}
-    del slots["input"]
-    return launch(
-        starts_spec(without_source(op), acc, offsets.dtype), offsets.device,
-        -(-num_segments // threads), threads, slots,
-        num_items=inputs[0].shape[0], num_segments=num_segments,
-        offset_step=offsets.strides[0], start_steps=[view.strides[0] for view in init_views],
-        output_steps=[target.strides[0] for target in targets],
     )  # fmt: skip
 
 

@@ -58,6 +58,7 @@ from gpualgo._algorithms.reduce import tuning as reduce
 from gpualgo._algorithms.scan import tuning as scan
 from gpualgo._algorithms.searchsorted import cuda as searchsorted
 from gpualgo._algorithms.segmented_sort import cuda as segment_policy
+from gpualgo._algorithms.segments import cuda as segments
 from gpualgo._algorithms.select import cuda as select
 from gpualgo._algorithms.top_k import tuning as top_k
 
@@ -72,6 +73,7 @@ class Case:
     patches: tuple[Patch, ...] = ()
 
 
+_LARGE = ((segments, "ONE_LAUNCH_ITEMS", -1),)
 _REDUCE = (
     (reduce, "SMALL_POLICIES", {}),
     (reduce, "SMALLEST", reduce.Policy(64, 2, 4)),
@@ -190,10 +192,12 @@ CASES = {
     "adjacent difference of rows": Case(differences((700, 3), 1)),
     "adjacent difference of columns": Case(differences((64, 48), 0)),
     "segments": Case(reductions_of_segments("all")),
+    "large segments": Case(reductions_of_segments("all"), _LARGE),
     "segments of the end": Case(reductions_of_segments("end")),
     "segments of any offsets": Case(reductions_of_segments("any")),
     "segments that overlap": Case(reductions_of_segments("overlap")),
     "scan of segments": Case(scans_of_segments(has_row_init=False), _BY_KEY),
+    "scan of large segments": Case(scans_of_segments(has_row_init=False), (*_BY_KEY, *_LARGE)),
     "scan of segments from starts": Case(scans_of_segments(has_row_init=True), _BY_KEY),
     "sorted segments": Case(sorts_of_segments(), _SEGMENTS),
     "sorted segments in place": Case(sorts_of_segments(in_place=True), _SEGMENTS),

@@ -46,8 +46,8 @@ STEP T ld_cg(const T* address) {
 namespace detail {
 
 template <class T>
-STEP T load(const T* address, EmuScope scope) {
-  const uint64 bits = emu_load(address, sizeof(T), emu_relaxed, scope);
+STEP T load(const T* address, EmuScope scope, EmuOrder order = emu_relaxed) {
+  const uint64 bits = emu_load(address, sizeof(T), order, scope);
   T value;
   memcpy(&value, &bits, sizeof(T));
   return value;
@@ -73,6 +73,9 @@ STEP void st_relaxed_gpu(uint64* address, uint64 value) {
 }
 STEP uint32 ld_relaxed_gpu(const uint32* address) {
   return detail::load(address, emu_device_scope);
+}
+STEP uint32 ld_acquire_gpu(const uint32* address) {
+  return detail::load(address, emu_device_scope, emu_acquire);
 }
 STEP void st_relaxed_gpu(uint32* address, uint32 value) {
   detail::store(address, value, emu_device_scope);
