@@ -30,14 +30,14 @@ __device__ inline void mark_heads(const Params& params, int64 blocks) {
 #pragma unroll 1  // else the compiler divides by the step
   for (int64 begin = blockIdx.x * int64(each * block_threads) + threadIdx.x;
        begin < params.num_offsets; begin += blocks * each * block_threads) {
-    int64 places[each], befores[each];  // befores: the offsets before, if there is a table
+    int64 places[each], befores[each];  // befores: the offsets before, where there is a table
 #pragma unroll
     for (int k = 0; k < each; ++k) {
       const int64 i = begin + k * block_threads;
       const bool is_there = i < params.num_offsets;
+      const bool is_told = params.firsts != nullptr && is_there && i > 0;
       places[k] = is_there ? offsets.at(i) : params.num_items;
-      befores[k] =
-          is_there && i > 0 && params.firsts != nullptr ? offsets.at(i - 1) : -stretch_items;
+      befores[k] = is_told ? offsets.at(i - 1) : -stretch_items;
     }
 #pragma unroll
     for (int k = 0; k < each; ++k) {
@@ -46,11 +46,10 @@ __device__ inline void mark_heads(const Params& params, int64 blocks) {
       if (i == params.num_offsets - 1) params.bounds[1] = place;
       if (place == params.num_items) continue;
       ptx::atom_or_relaxed_gpu(params.heads + place / 32, 1u << place % 32);
+      if (params.firsts == nullptr) continue;
       const int64 stretch = place / stretch_items;
       const bool is_first = befores[k] / stretch_items != stretch || befores[k] > place;
-      if (params.firsts != nullptr && is_first) {
-        ptx::st_relaxed_gpu(params.firsts + stretch, uint64(i));
-      }
+      if (is_first) ptx::st_relaxed_gpu(params.firsts + stretch, uint64(i));
     }
   }
 }

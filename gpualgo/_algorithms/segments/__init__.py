@@ -100,8 +100,8 @@ def segmented_reduce(
     clipped, and a segment with decreasing offsets is empty. With GPUALGO_CHECK=1 in the environment
     the call waits and raises as for offsets on the host.
 
-    Reads each element of a segment once, in three launches on a GPU; temporary storage is at most
-    40 bytes for each 450 elements. Long segments are split over all processors. The same input
+    Reads each element of a segment once, in one launch on a GPU, or two if `x` has more than 2^22
+    elements; temporary storage is at most 40 bytes for each 450 elements. Long segments are split over all processors. The same input
     gives the same bits on every run and every GPU: the grouping depends only on the lengths of a
     segment and of `x`.
 
@@ -176,9 +176,10 @@ def segmented_inclusive_scan(
     If offsets decrease, it is undefined which value of an array `init` a segment gets. With
     GPUALGO_CHECK=1 in the environment the call waits and raises as for offsets on the host.
 
-    Reads and writes each element once, in two launches on a GPU after clearing temporary storage:
-    1/8 byte for each element, and 8 bytes for each tile and each 32 bits of the accumulator. The
-    same input gives the same bits on every run and every GPU (single-pass scan with decoupled
+    Reads and writes each element once, in one launch on a GPU, or in two after clearing temporary
+    storage if `x` has more than 2^22 elements or short segments have starts of their own. Temporary
+    storage: 1/8 byte for each element, and 8 bytes for each tile and each 32 bits of the
+    accumulator. The same input gives the same bits on every run and every GPU (single-pass scan with decoupled
     look-back: D. Merrill and M. Garland, NVIDIA NVR-2016-002, 2016).
 
     >>> x = np.array([3, 1, 4, 1, 5, 9])
