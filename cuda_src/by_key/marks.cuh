@@ -4,8 +4,8 @@
 //            outside [bounds[0], bounds[1]) is in no segment and is copied. Where segments have
 //            starts of their own, which one begins at an element is found by search in the offsets,
 //            of those that begin there the last: offsets that fall choose a start by what it meets.
-//            The grid's first blocks set the marks, and the others wait for them: for blocks of
-//            lower index, which start before them. A tile's marks are reset once it has read them.
+//            The launch before sets the marks, or the grid's first blocks; the others wait for
+//            these, which start before them, and a tile resets its marks once it has read them.
 // Bytes      An eighth of a byte per element instead of its key; an offset per segment.
 // In place   Safe where output and input are the same elements: a tile is loaded before it is
 //            stored, and no other tile reads it.
@@ -30,9 +30,8 @@ struct ByOffsets {
 };
 template <class Equal>
 struct OffsetsOf : ByOffsets<void, false, false> {};
-template <class Index, bool has_starts, bool sets_marks>
-struct OffsetsOf<ByOffsets<Index, has_starts, sets_marks>>
-    : ByOffsets<Index, has_starts, sets_marks> {};
+template <class Index, bool starts, bool marks>
+struct OffsetsOf<ByOffsets<Index, starts, marks>> : ByOffsets<Index, starts, marks> {};
 
 template <class A, class T, int outputs, class Access>
 struct MarkedParams {

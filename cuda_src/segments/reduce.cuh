@@ -11,10 +11,9 @@
 //            operations for sparse matrix computation on vector multiprocessors", 1993, and of A.
 //            Ashari et al., "Fast sparse matrix-vector multiplication on GPUs for graph
 //            applications", SC14, doi:10.1109/SC.2014.69.
-// Bytes      sizeof(T) per element, an offset and sizeof(A) per segment, or two of them where each
-//            has a start; launches: one, or two for large arrays, whose short segments are folded
-//            with fewer registers. Temporary storage: 32 bytes and sizeof(A) for each chunk that
-//            there may be, and 256.
+// Bytes      sizeof(T) per element, an offset and sizeof(A) per segment, twice that with starts;
+//            launches: one, or two for large arrays, which take fewer registers. Temporary storage:
+//            32 bytes and sizeof(A) for each chunk that there may be, and 256.
 // Operator   Associative. Unless it says that it commutes, elements are combined in order. It is
 //            never called on anything but elements, starts and its own results.
 // Bits       A segment's association depends on its length, the number of all elements and types

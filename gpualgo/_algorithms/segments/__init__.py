@@ -100,10 +100,10 @@ def segmented_reduce(
     clipped, and a segment with decreasing offsets is empty. With GPUALGO_CHECK=1 in the environment
     the call waits and raises as for offsets on the host.
 
-    Reads each element of a segment once, on a GPU in one launch, of more than 2^22 elements in two;
-    temporary storage is at most 40 bytes for each 450 elements. Long segments are split over all
-    processors. The same input gives the same bits on every run and every GPU: the grouping depends
-    only on the lengths of a segment and of `x`.
+    Reads each element of a segment once, in one launch on a GPU, or two if `x` has more than 2^22
+    elements; temporary storage is at most 40 bytes for each 450 elements. Long segments are split
+    over all processors. The same input gives the same bits on every run and every GPU: the grouping
+    depends only on the lengths of a segment and of `x`.
 
     >>> x, offsets = np.array([3, 1, 4, 1, 5, 9]), np.array([0, 2, 2, 5])
     >>> ga.segmented_reduce(x, offsets)
@@ -176,11 +176,11 @@ def segmented_inclusive_scan(
     If offsets decrease, it is undefined which value of an array `init` a segment gets. With
     GPUALGO_CHECK=1 in the environment the call waits and raises as for offsets on the host.
 
-    Reads and writes each element once, on a GPU in one launch, of more than 2^22 elements in two
-    after clearing temporary storage: 1/8 byte for each element, and 8 bytes for each tile and each
-    32 bits of the accumulator. The same input gives the same bits on every run and every GPU
-    (single-pass scan with decoupled look-back: D. Merrill and M. Garland, NVIDIA NVR-2016-002,
-    2016).
+    Reads and writes each element once, in one launch on a GPU, or in two after clearing temporary
+    storage if `x` has more than 2^22 elements or short segments have starts of their own. Temporary
+    storage: 1/8 byte for each element, and 8 bytes for each tile and each 32 bits of the
+    accumulator. The same input gives the same bits on every run and every GPU (single-pass scan
+    with decoupled look-back: D. Merrill and M. Garland, NVIDIA NVR-2016-002, 2016).
 
     >>> x = np.array([3, 1, 4, 1, 5, 9])
     >>> ga.segmented_inclusive_scan(x, np.array([0, 2, 5]))
