@@ -368,6 +368,8 @@ def of_gather(ctx: Any, grad: Tensor, _: Any) -> tuple[Any, ...]:
 
 def keep_counts(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
     x, _, edges, ctx.bins, ctx.low, ctx.high = inputs
+    if x.dtype == torch.uint64:  # PyTorch does not compare its numbers
+        raise TypeError("histogram: weights of uint64 elements have no gradient; pass x.double()")
     ctx.has_edges = edges is not None
     ctx.save_for_backward(*([x] if edges is None else [x, edges]))
 

@@ -522,3 +522,12 @@ def test_what_is_refused(call: Callable[..., Any], error: type[Exception], match
 def test_gpualgo_names_the_functions_with_gradients() -> None:
     with pytest.raises(TypeError, match=r"gpualgo\.torch"):
         ga.reduce(torch.ones(3, requires_grad=True))
+
+
+def test_weights_of_uint64_have_no_gradient(device: str) -> None:
+    x = torch.tensor([2**63 + 5, 7], dtype=torch.uint64, device=device)
+    edges = torch.tensor([0.0, 2.0**63, 2.0**64], dtype=torch.float64, device=device)
+    weights = torch.ones(2, device=device)
+    assert gt.histogram(x, edges, weights=weights).tolist() == [1, 1]
+    with pytest.raises(TypeError, match="uint64 elements have no gradient"):
+        gt.histogram(x, edges, weights=weights.requires_grad_())
