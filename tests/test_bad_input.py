@@ -82,11 +82,20 @@ def _reads_a_module(a: Any, b: Any) -> Any:
     return ast.literal_eval(a) + b
 
 
+class _Settings:
+    scale = 2.0
+
+
+def _reads_a_class(a: Any, b: Any) -> Any:
+    return a * _Settings.scale + b
+
+
 @pytest.mark.parametrize(
     ("op", "kind", "reason"),
     [
         (_unsupported, ga.CompileError, r"unknown attribute 'no_such.*line \d+: return a\.no_such"),
         (_reads_a_module, TypeError, "literal_eval"),  # which kernels cannot hold
+        (_reads_a_class, ga.CompileError, "hold the class _Settings; assign its numbers to var"),
     ],
 )
 def test_operators_that_do_not_compile(

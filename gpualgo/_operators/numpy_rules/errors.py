@@ -134,6 +134,10 @@ def _message_for(reason: str) -> str | None:
     type_pair = re.search(r"Cannot unify ([^\n]+) and ([^\n]+) for '", reason)
     if type_pair is not None:
         return f"{_BRANCHES}, not {type_pair[1]} and {type_pair[2]}"
+    untyped_class = re.search(r"Untyped [^\n]*'(\w+)': [^\n]* of <class 'type'>", reason)
+    if untyped_class is not None:
+        name = untyped_class[1]
+        return f"kernels cannot hold the class {name}; assign its numbers to variables"
     attribute_error = re.search(r"Unknown attribute '(\w+)' of type (type\()?([^\n]*)", reason)
     if attribute_error is None:
         return None
