@@ -366,7 +366,7 @@ class _Block(WithBlock):
         # Host arrays stay on the graph's device: "auto" must not choose within the block.
         is_placed = default_device.current() == AUTO or number == CPU
         why = f"recorded in a graph on {'the CPU' if number == CPU else 'a GPU'}"
-        device = [default_device.fixed(number, why)] * is_placed
+        device = [default_device.Fixed(number, why)] * is_placed
         self._stack, self._graph = contextlib.ExitStack(), graph
         try:
             for context in (graph._recording, recording.recording(graph), *device):

@@ -71,7 +71,7 @@ def request_factory(
         new_kwargs = dict(zip(keywords, arrays[len(slots) :], strict=True))
         if not problem.views_on_host:
             return describe("prepare", function, tuple(new_args), {**kwargs, **new_kwargs})
-        with default_device.fixed(problem.device, "the plan was prepared for this device"):
+        with default_device.Fixed(problem.device, "the plan was prepared for this device"):
             return describe("prepare", function, tuple(new_args), {**kwargs, **new_kwargs})
 
     return relook

@@ -280,7 +280,7 @@ class _Adopter:
         if captures:
             self.symbol = WORDS + digest_of(op.key)
             # numba also generates machine code, which never runs but needs this address.
-            binding.add_symbol(self.symbol, int(state.captured_words(op.key).ctypes.data))
+            binding.add_symbol(self.symbol, int(state.state_of(op.key).words.ctypes.data))
         words, number = (self.words, self.number) if captures else (None, None)
         self.adoption = rewrite.Adoption(self.device_function, words, number)
 

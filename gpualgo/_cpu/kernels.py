@@ -157,7 +157,7 @@ class Applied(NamedTuple):
     def words(self) -> np.ndarray[Any, Any] | None:
         """Memory of the captured values that the code reads; None if there are none."""
         key = self.op.key
-        return memory.captured_words(key) if key.arrays or key.numbers else None
+        return memory.state_of(key).words if key.arrays or key.numbers else None
 
 
 class CompiledOperator(NamedTuple):
@@ -192,18 +192,11 @@ def _read_or_compile(applied: Applied) -> CompiledOperator:
             return CompiledOperator(entry[1], result_dtype)
     with log.timed_block("compiled operator %s (%s) for the CPU",
                     source_location(applied.op.shown), applied.parts[1]):  # fmt: skip
-        compiled = _compile_operator(applied.op, applied.arguments, applied.result_dtype)
+        with loading():
+            from gpualgo._cpu import compiler
+        compiled = CompiledOperator(*compiler.compile_operator(*applied))
     write_entry((records.label(compiled.result_dtype).encode(), compiled.bitcode), *parts)
     return compiled
-
-
-def _compile_operator(
-    op: Operator, arg_dtypes: tuple[Argument, ...], result_dtype: np.dtype[Any] | None
-) -> CompiledOperator:
-    with loading():
-        from gpualgo._cpu import compiler
-
-    return CompiledOperator(*compiler.compile_operator(op, arg_dtypes, result_dtype))
 
 
 # --- Kernels.

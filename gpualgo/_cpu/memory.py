@@ -84,16 +84,12 @@ _lock = forks.Lock()
 
 
 def state_of(key: Key) -> _State:
+    """Return an operator's state; code that contains the address of its words keeps them alive."""
     with _lock:
         state = _states.get(key)
         if state is None:
             state = _states[key] = _State()
         return state
-
-
-def captured_words(key: Key) -> np.ndarray[Any, Any]:
-    """Return the words whose address an operator's code contains; the code must keep them alive."""
-    return state_of(key).words
 
 
 def run_captured(op: Operator | None, run: Callable[..., Any], *arguments: Any) -> None:

@@ -123,11 +123,6 @@ def default_device(device: ty.DefaultDevice) -> _DefaultDevice:
     return _DefaultDevice(device, _parse_default(device, "default_device"))
 
 
-def fixed(number: int, reason: str) -> Fixed:
-    """Return a `with` block that runs host arrays on a device, for a stated reason."""
-    return Fixed(number, reason)
-
-
 def parse(name: str, where: str, known: str = "'cpu', 'cuda' or 'cuda:1'") -> int:
     """Return the device number of a name; raise NoDeviceError if the GPU does not exist."""
     match = re.fullmatch(r"cpu|cuda(?::(\d+))?", name) if isinstance(name, str) else None

@@ -19,8 +19,8 @@ import numpy as np
 
 from gpualgo._base import threads
 from gpualgo._base.strides import bounds
-from gpualgo._driver import device, driver
 from gpualgo._driver import device as gpu
+from gpualgo._driver import driver
 from gpualgo._driver.driver import check
 from gpualgo._driver.pinned import MOST_LANES, SLOT_BYTES, CopyLane, Part
 
@@ -83,22 +83,26 @@ def copy_all(
 ) -> None:
     """Copy arrays to adjacent device memory, or with `is_upload` False from it."""
     strided, parts, temporaries = list[Block](), list[Part](), list[tuple[Array, Array]]()
-    offset, route = 0, _Route(arrays, stream)
+    offset, num_bytes = 0, sum(array.nbytes for array in arrays)
+    # Captured copies run later, when a stage's blocks hold other data.
+    is_direct = num_bytes < DIRECT_BYTES or driver.is_capturing(stream)
     for array in arrays:
         if not array.nbytes:
             continue
-        plain = route.plain(array)
-        if plain is None:
+        is_plain = array.flags.c_contiguous
+        if not is_plain and num_bytes >= GAPS_BYTES:
             strided.append((memory + offset, array))
         else:
-            if plain is not array:
+            plain = array if is_plain else np.empty(array.shape, array.dtype)
+            if not is_plain:
                 temporaries.append((array, plain))  # kept until the stage has read it
                 if is_upload:
                     plain[...] = array
             host, size = plain.ctypes.data, plain.nbytes
-            is_queued = not route.is_staged(host, size) and try_copy(
-                memory + offset, host, size, stream, is_upload
-            )
+            # The driver would refuse memory that is page-locked at one end only.
+            is_queued = (
+                (is_direct and gpu.is_pageable(host, size)) or gpu.is_page_locked(host, size)
+            ) and try_copy(memory + offset, host, size, stream, is_upload)
             if not is_queued:
                 parts.append((memory + offset, host, size))
         offset += array.nbytes
@@ -158,32 +162,6 @@ def _with_pages(parts: Sequence[Part]) -> Iterator[Part]:
             length = min(PAGES_BYTES, size - done)
             threads.populate(address + done, length)
             yield memory + done, address + done, length
-
-
-class _Route:
-    """Decides how arrays that are copied together are transferred."""
-
-    def __init__(self, arrays: Sequence[Array], stream: int) -> None:
-        num_bytes = sum(array.nbytes for array in arrays)
-        # Captured copies run later, when a stage's blocks hold other data.
-        self._is_direct = num_bytes < DIRECT_BYTES or driver.is_capturing(stream)
-        self._is_made_contiguous = num_bytes < GAPS_BYTES
-
-    def plain(self, array: Array) -> Array | None:
-        """Return the array if contiguous, else an empty contiguous one; None if lanes copy it."""
-        if array.flags.c_contiguous:
-            return array
-        return np.empty(array.shape, array.dtype) if self._is_made_contiguous else None
-
-    def is_staged(self, place: int, num_bytes: int) -> bool:
-        """Return whether memory is copied by a stage rather than by the driver.
-
-        The driver copies page-locked memory. It would refuse memory that is page-locked at one end
-        only.
-        """
-        if self._is_direct and device.is_pageable(place, num_bytes):
-            return False
-        return not device.is_page_locked(place, num_bytes)
 
 
 def _by_lanes(

@@ -69,7 +69,7 @@ def _check(problem: Problem, x: Any, fn: Any, init: Any, stream: Any) -> None:
     where, dtype = problem.where, problem.acc or problem.results[0].dtype
     kinds = records.field_dtypes(dtype)
     try:
-        with default_device.fixed(problem.device, f"{where} is checked where it runs"):
+        with default_device.Fixed(problem.device, f"{where} is checked where it runs"):
             form, samples = _sampled(x, kinds, where, stream)
             start = None if init is None or type(init) is View else problem.encode(init)
             if start is not None:

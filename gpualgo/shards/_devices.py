@@ -39,7 +39,7 @@ class Device(NamedTuple):
     def running(self) -> AbstractContextManager[None]:
         """Return a context in which calls run on this device."""
         if self.number == CPU:
-            return default_device.fixed(CPU, "its shards are on the CPU")
+            return default_device.Fixed(CPU, "its shards are on the CPU")
         return contextlib.nullcontext()
 
     def moved(self, x: Any, library: Any) -> Any:

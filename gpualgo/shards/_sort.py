@@ -68,7 +68,7 @@ def exact_cuts(keys: Argument, order: Order) -> Table:
     lengths = keys.first.lengths
     ranks, width = list(accumulate(lengths))[:-1], sample_width(lengths)
     samples = keys_at(keys, [[(width - 1, length, width)] for length in lengths])
-    with default_device.fixed(CPU, "splitters are found on the host"):
+    with default_device.Fixed(CPU, "splitters are found on the host"):
         spans = order.brackets([parts for (parts,) in samples], lengths, ranks, width)
         pairs = np.stack([*spans, np.ones_like(spans[0])], 2).tolist()  # of each rank, in each run
         windows = keys_at(keys, list(zip(*pairs, strict=True)))
@@ -319,7 +319,7 @@ def _by_ranges(keys: Argument, runs: list[Run]) -> list[Run]:
     widths = [max(1, length // SAMPLES) for length in lengths]
     spans = [[(width - 1, n, width)] for width, n in zip(widths, lengths, strict=True)]
     samples = [parts for (parts,) in keys_at(distinct, spans)]
-    with default_device.fixed(CPU, "splitters are found on the host"):
+    with default_device.Fixed(CPU, "splitters are found on the host"):
         chosen = order.splitters(list(zip(samples, widths, strict=True)), len(runs))
     cuts = np.zeros((len(runs) - 1, len(runs)), np.int64)
     if chosen is not None:

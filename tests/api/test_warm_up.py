@@ -87,7 +87,7 @@ def test_asks_for_what_calls_ask_for(monkeypatch: pytest.MonkeyPatch, name: str)
         call(_on_device, x)
         wanted = set(keys.asked)
         keys.asked.clear()
-        with device.put(gpu), default_device.fixed(gpu.ordinal, "a test says so"):
+        with device.put(gpu), default_device.Fixed(gpu.ordinal, "a test says so"):
             got = call(np.asarray, x)
         assert keys.asked == wanted != set()
         with ga.default_device("cpu"):  # which has computed what the stand-in gives

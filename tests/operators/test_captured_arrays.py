@@ -29,16 +29,16 @@ def _on_cpu(request: pytest.FixtureRequest) -> Iterator[None]:
 @pytest.fixture
 def compiled(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Any]:
     """List what numba compiles for the CPU from here on; on disk nothing is found."""
-    from gpualgo._cpu import kernels
+    from gpualgo._cpu import compiler
 
     made: list[Any] = []
-    original = kernels._compile_operator
+    original = compiler.compile_operator
 
     def counted(*args: Any) -> Any:
         made.append(args)
         return original(*args)
 
-    monkeypatch.setattr(kernels, "_compile_operator", counted)
+    monkeypatch.setattr(compiler, "compile_operator", counted)
     monkeypatch.setenv("GPUALGO_CACHE_DIR", str(tmp_path))
     return made
 

@@ -110,7 +110,7 @@ class ByIndex(ByKey):
         for view in views[: self.num_own]:
             if not records.is_position(view.dtype):
                 device_checks.of_host(view, self.where, stream, why)
-        with default_device.fixed(CPU, why):
+        with default_device.Fixed(CPU, why):
             check_indices(np.asarray(zipped(indices, self.where)), self.size, self.where)
 
 
