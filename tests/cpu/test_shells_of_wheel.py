@@ -25,10 +25,13 @@ CALLS = """if True:
     kernels.WHEEL_FILE = Path(sys.argv[1])
     x = (np.arange(100_000) * 37 % 1000).astype(np.float32) / 7
     ga.reduce(x, 0.0, lambda a, b: a + b)  # compiled by numba: the operator alone, with a wheel
-    results = [ga.reduce(x), ga.argsort(x), ga.inclusive_scan(x, op=max), ga.top_k(x, 3)]
+    results = [ga.reduce(x), ga.inclusive_scan(x, op=max)]
+    if {full}:
+        results += [ga.argsort(x), ga.top_k(x, 3)]
     digests = [hash(np.asarray(result).tobytes()) for result in results]
     print(len(compiled), *digests)
 """
+ALL_CALLS, TWO_CALLS = CALLS.format(full=True), CALLS.format(full=False)
 COLLECT = """
     kernels.write_shells(Path(sys.argv[1]), kernels.collected)
 """
@@ -50,14 +53,14 @@ def run(tmp_path: Path, file: Path, code: str, **env: str) -> list[str]:
 def collected(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
     """Return a file of shells, and what the process printed that compiled them."""
     folder = tmp_path_factory.mktemp("wheel")
-    code = CALLS.replace("kernels.WHEEL_FILE", "kernels.collected = {}; kernels.WHEEL_FILE")
+    code = ALL_CALLS.replace("kernels.WHEEL_FILE", "kernels.collected = {}; kernels.WHEEL_FILE")
     return folder / "shells.bin", run(folder, folder / "shells.bin", code + COLLECT)
 
 
 def test_kernels_come_from_the_wheel(collected: tuple[Path, list[str]], tmp_path: Path) -> None:
     file, (count, *results) = collected
     assert int(count) >= 8
-    assert run(tmp_path, file, CALLS) == ["0", *results]
+    assert run(tmp_path, file, ALL_CALLS) == ["0", *results]
 
 
 @pytest.mark.parametrize(
@@ -72,15 +75,17 @@ def test_kernels_come_from_the_wheel(collected: tuple[Path, list[str]], tmp_path
 def test_another_file_is_not_used(
     collected: tuple[Path, list[str]], tmp_path: Path, change: Callable[[bytes], bytes]
 ) -> None:
-    file, printed = collected
+    file, (_, *results) = collected
     other = tmp_path / "shells.bin"
     other.write_bytes(change(file.read_bytes()))
-    assert run(tmp_path, other, CALLS) == printed
+    count, *found = run(tmp_path, other, TWO_CALLS)
+    assert int(count) >= 2
+    assert found == results[:2]
 
 
 def test_settings_of_numba_count(collected: tuple[Path, list[str]], tmp_path: Path) -> None:
-    file, printed = collected
-    assert run(tmp_path, file, CALLS, NUMBA_OPT="1")[0] == printed[0]
+    file, _ = collected
+    assert int(run(tmp_path, file, TWO_CALLS, NUMBA_OPT="1")[0]) >= 2
 
 
 def test_a_file_is_complete_however_often_it_is_written(tmp_path: Path) -> None:
