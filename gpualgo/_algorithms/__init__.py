@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from types import FunctionType
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from gpualgo._lazy import is_lazy
 
@@ -66,6 +66,13 @@ def materialized(
 
 
 # --- How public functions are shown.
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def typed_as(function: _Function) -> Callable[[Callable[..., Any]], _Function]:
+    """Give type checkers a function's overloads for another one with the same parameters."""
+    return lambda other: cast("_Function", other)
 
 
 class _Parameter(inspect.Parameter):

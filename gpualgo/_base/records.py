@@ -107,6 +107,11 @@ def in_one_piece(
     return (offsets, size) if size <= min(PIECE_BYTES, 2 * sum(sizes)) else None
 
 
+def argument_of(element: Dtype) -> Argument:
+    """Return an element, whose fields are in arrays of their own, as an operator's argument."""
+    return Separate(element) if is_record(element) else element
+
+
 Source: TypeAlias = Dtype | Computed
 """An input's elements: numbers, records, or values computed from several numbers."""
 Element: TypeAlias = Source | Interleaved

@@ -13,7 +13,6 @@ from gpualgo import searchsorted as search
 from gpualgo import top_k as select_top
 from gpualgo._algorithms.radix_sort import ARGSORT_OPTIONS, SORT_OPTIONS, radix_sort
 from gpualgo._algorithms.radix_sort.problem import Sort
-from gpualgo._algorithms.searchsorted import search_either_direction
 from gpualgo._base.errors import shown
 from gpualgo._lazy import is_lazy
 from gpualgo._operators.tokens import second
@@ -362,6 +361,8 @@ def _digitize_on_gpu(x: Any, bins: Any, side: Any) -> Any:
     if length < 2:
         return search(bins, x, side=side)
     if _orders.is_short_on_gpu(bins, where):
+        from gpualgo._algorithms.searchsorted.problem import search_either_direction
+
         return search_either_direction(bins, x, side, where)
     lazy_bins = lazy.asarray(bins)
     first, last = lazy_bins[0], lazy_bins[-1]

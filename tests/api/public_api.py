@@ -179,15 +179,19 @@ def overloads_of(function: Callable[..., Any]) -> list[str]:
     code = getattr(inspect.unwrap(function), "__code__", None)
     if code is None:
         return []
-    found = []
-    for node in _tree(code.co_filename).body:
-        if isinstance(node, ast.FunctionDef) and "overload" in map(
-            ast.unparse, node.decorator_list
-        ):
-            returns = ast.unparse(node.returns) if node.returns else ""
-            if node.name == function.__name__:
-                found.append(_public(f"({ast.unparse(node.args)}) -> {returns}"))
-    return found
+    functions = [n for n in _tree(code.co_filename).body if isinstance(n, ast.FunctionDef)]
+    name = function.__name__
+    for node in functions:
+        for decorator in map(ast.unparse, node.decorator_list):
+            if node.name == name and decorator.startswith("typed_as("):
+                name = decorator[len("typed_as(") : -1]
+    return [
+        _public(
+            f"({ast.unparse(node.args)}) -> {ast.unparse(node.returns) if node.returns else ''}"
+        )
+        for node in functions
+        if node.name == name and "overload" in map(ast.unparse, node.decorator_list)
+    ]
 
 
 @functools.cache

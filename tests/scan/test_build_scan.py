@@ -68,7 +68,7 @@ def rows_case(
 
 def spaced_case(op: Operator, source: Dtype, acc: Dtype) -> Case:
     cut = tiles.tile_rows(1000, max(source.itemsize, acc.itemsize))
-    access = tiles.spaced_rows(acc)
+    access = cpp("SpacedRows", len(records.field_dtypes(acc)))
     is_wide = None if source.itemsize == 16 else False
     return tiles.rows_spec(op, source, acc, access, cut, False, True), is_wide
 

@@ -25,19 +25,17 @@ def _(
     parts, has_steps = Parts.along(problem.axis), shape[problem.axis] > 1
     arrays = [np.broadcast_to(array, shape) for array in arrays]
     element = records.register_dtype(problem.source)
-    argument = records.Separate(element) if records.is_record(element) else element
     routines: list[Routine] = []
     computing = None
     if isinstance(problem.source, records.Computed):
         fields = records.field_dtypes(element)
         computed = [np.empty(shape, field) for field in fields]
-        numbers = tuple(map(records.operand_dtype, problem.source.numbers))
-        computing = cpu.plan_of(Applied(op.source, numbers, element), arrays, computed)
+        computing = cpu.plan_of(cpu.elements_of(problem.source, op, element), arrays, computed)
         routines += computing.routines
         arrays = computed
     differing = None
     if has_steps:
-        applied = Applied(op, (argument, argument), result)
+        applied = Applied(op, (records.argument_of(element),) * 2, result)
         differing = cpu.plan_of(applied, *parts.split(arrays, results))
         routines += differing.routines
 

@@ -116,9 +116,8 @@ def _(problem: AdjacentDifference, call: planners.HostCall) -> bool:
         return False
     arrays = [np.broadcast_to(array, shape) for array in call.arrays]
     element = records.register_dtype(source)
-    argument = records.Separate(element) if records.is_record(element) else element
     kinds = records.field_dtypes(source) * 2
-    applied = Applied(call.op, (argument, argument), problem.result, kinds)
+    applied = Applied(call.op, (records.argument_of(element),) * 2, problem.result, kinds)
     parts, places = Parts.along(axis), call.device_views
     operands, targets = parts.split(arrays, outs)
     inputs = list(zip(arrays, places, strict=False))

@@ -21,7 +21,6 @@ from gpualgo._algorithms.histogram.problem import WeightedHistogram, accumulator
 from gpualgo._algorithms.select.cuda import access_of
 from gpualgo._arrays.view import View, dense_view
 from gpualgo._base import records
-from gpualgo._base.strides import merge
 from gpualgo._cuda import build
 from gpualgo._cuda.build import Spec
 from gpualgo._cuda.headers import Cpp, cpp
@@ -113,9 +112,7 @@ def plan_of(
     table, tiling = tuning.table_of(width, acc), tuning.tiling_of(num_items, width)
     num_tables = tiling.num_shares + num_buckets - 1
     num_groups = tiling.num_groups if shift is None else 0
-    strides = zip(*(view.strides for view in inputs), strict=True)
-    dims = merge(list(zip(work.shape, strides, strict=True))) if num_items else []
-    access, fields = access_of(work.source, dims, [view.ptr for view in inputs], 1)
+    access, fields = access_of(work.source, work.shape, inputs, 1)
     overlaps = gpu.get(device).may_overlap
     kind = Kind(work.op, work.key, work.source, acc, access, bool(inits), overlaps)
     piece, starts = table_memory((num_tables, num_groups), width, acc)

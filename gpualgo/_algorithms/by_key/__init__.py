@@ -6,12 +6,7 @@ import operator
 from typing import TYPE_CHECKING, Any
 
 from gpualgo._algorithms.by_key import problem as calls
-from gpualgo._algorithms.by_key.problem import (
-    ExclusiveScan,
-    InclusiveScan,
-    ReducedByKey,
-    Reduction,
-)
+from gpualgo._algorithms.by_key.problem import ReducedByKey
 from gpualgo._base.errors import Elsewhere
 from gpualgo._pipeline import counted
 from gpualgo._pipeline.run import run
@@ -106,7 +101,7 @@ def reduce_by_key(
     outs = out, out_count
     try:
         problem, views, op = calls.parse_call(
-            Reduction, where, keys, x, init, op, consecutive, eq, dtype, stream, outs
+            calls.Reduction, where, keys, x, init, op, consecutive, eq, dtype, stream, outs
         )
     except Elsewhere as elsewhere:
         options = {"consecutive": consecutive, "eq": eq, "dtype": dtype}
@@ -158,8 +153,8 @@ def inclusive_scan_by_key(
     array([1, 2, 3, 7, 5])
     """
     problem, views, op = calls.parse_call(
-        InclusiveScan, "inclusive_scan_by_key", keys, x, init, op, consecutive, eq, dtype, stream,
-        (out,),
+        calls.InclusiveScan, "inclusive_scan_by_key", keys, x, init, op, consecutive, eq, dtype,
+        stream, (out,),
     )  # fmt: skip
     return run(problem, views, op, init, out, stream)
 
@@ -201,7 +196,7 @@ def exclusive_scan_by_key(
     array([0, 0, 1, 4, 2])
     """
     problem, views, op = calls.parse_call(
-        ExclusiveScan, "exclusive_scan_by_key", keys, x, init, op, consecutive, eq, dtype, stream,
-        (out,),
+        calls.ExclusiveScan, "exclusive_scan_by_key", keys, x, init, op, consecutive, eq, dtype,
+        stream, (out,),
     )  # fmt: skip
     return run(problem, views, op, init, out, stream)

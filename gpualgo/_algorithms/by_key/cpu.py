@@ -18,6 +18,7 @@ from gpualgo._arrays.view import NumPy
 from gpualgo._base import records, threads
 from gpualgo._cpu.kernels import Applied, get_kernel, named
 from gpualgo._cpu.launch import Launch
+from gpualgo._cpu.layout import ScratchLayout
 from gpualgo._cpu.layout import table as in_words
 from gpualgo._cpu.plan import Plan, bytes_of
 from gpualgo._driver.default_device import CPU
@@ -28,19 +29,6 @@ from gpualgo._pipeline.problem import Array
 # Memory of the last call's sort, for the next one: new pages would take longer than the sort.
 KEPT_BYTES = 8 << 20  # at most
 _kept: list[Array] = []
-
-
-def _temporaries(memory: Array, count: int, kinds: Sequence[np.dtype[Any]]) -> list[Array]:
-    """Return arrays of `count` elements each, one behind the other in memory."""
-    arrays, start = [], 0
-    for kind in kinds:
-        arrays.append(np.ndarray((count,), kind, memory, start))
-        start += _room_of(count, kind)
-    return arrays
-
-
-def _room_of(count: int, kind: np.dtype[Any]) -> int:
-    return -(-count * kind.itemsize // 64) * 64
 
 
 @planners.for_cpu.register(ByKey)
@@ -58,12 +46,13 @@ def _by_sorting(
 ) -> Plan:
     """Return the plan of keys in any order: a stable sort makes equal keys neighbours."""
     shape, count, is_scan = problem.shape, len(arrays), problem.mode != REDUCE
+    size = math.prod(shape)
 
     def moved(arrays: Sequence[Array]) -> list[Array]:  # of scans the positions, too
-        return [*arrays, np.arange(math.prod(shape)).reshape(shape)] if is_scan else list(arrays)
+        return [*arrays, np.arange(size).reshape(shape)] if is_scan else list(arrays)
 
     def new(kinds: Sequence[np.dtype[Any]]) -> list[Array]:
-        return [np.empty(math.prod(shape), kind) for kind in kinds]
+        return [np.empty(size, kind) for kind in kinds]
 
     given, leaves = moved(arrays), records.field_dtypes(problem.acc)
     kinds, hosts = [array.dtype for array in given], [NumPy.view(array) for array in given]
@@ -71,18 +60,17 @@ def _by_sorting(
     sort = planners.cpu_plan(sorting, given, new(kinds), None)
     fold = _plan_of(problem, new(kinds[:count]), new(leaves) if is_scan else results, op)
 
-    temporary_kinds = [*kinds, *leaves * is_scan]
-    size = math.prod(shape)
-    num_bytes = sum(_room_of(size, kind) for kind in temporary_kinds)
+    room = ScratchLayout()
+    places = [(kind, room.take(size * kind.itemsize)) for kind in (*kinds, *leaves * is_scan)]
 
     def run(arrays: Sequence[Array], results: Sequence[Array], init: int) -> None:
         try:
             memory = _kept.pop()
         except IndexError:  # there is none yet, or another thread uses it
             memory = np.empty(0, np.uint8)
-        if memory.size < num_bytes:
-            memory = np.empty(num_bytes, np.uint8)
-        temporaries = _temporaries(memory, size, temporary_kinds)
+        if memory.size < room.size:
+            memory = np.empty(room.size, np.uint8)
+        temporaries = [np.ndarray((size,), kind, memory, start) for kind, start in places]
         ordered, scans = temporaries[: len(kinds)], temporaries[len(kinds) :] or results
         sort.run(moved(arrays), ordered, 0)
         fold.run(ordered[:count], scans, init)

@@ -25,7 +25,8 @@ _words = pointer_to(types.intp)
 _bytes = pointer_to(types.uint8)
 
 
-def _set_addresses(
+@inline
+def _place(
     e: Any, scratch: int, records: int, start: int, earlier: int, outputs: int, is_hidden: bool
 ) -> None:
     """Store the addresses of values and of results: in the output, or in scratch memory."""
@@ -42,7 +43,8 @@ def _set_addresses(
         results += at.CHUNK * size
 
 
-def _write_results(
+@inline
+def _write(
     table: int, scratch: int, records: int, e: Any, start: int, earlier: int, count: int,
     state: int, kept: int,
 ) -> None:  # fmt: skip
@@ -70,7 +72,8 @@ def _write_results(
         results += at.CHUNK * size
 
 
-def _write_last_run(table: int, scratch: int, records: int, e: Any, state: int) -> None:
+@inline
+def _close(table: int, scratch: int, records: int, e: Any, state: int) -> None:
     p, s = _words(table), _words(state)
     keys, results = load(e, at.KEYS), scratch + load(e, at.RESULTS)
     total = load(s, at.BEFORE) + load(s, at.HEADS)
@@ -80,11 +83,6 @@ def _write_last_run(table: int, scratch: int, records: int, e: Any, state: int) 
         record = records + 8 * k * select_at.WRITTEN
         copy_out(record, results, total - 1, 1)
         results += at.CHUNK * load(_words(record), select_at.SIZE)
-
-
-_place, _write, _close = (
-    inline(_set_addresses), inline(_write_results), inline(_write_last_run),
-)  # fmt: skip
 
 
 def by_key_kernel(table: int, scratch: int, first: int, last: int) -> None:
@@ -141,6 +139,7 @@ def _join_functions(fn: Any, acc: np.dtype[Any]) -> tuple[Any, Any]:
     """Return a function that gives a part's open run, and one that passes it to later parts."""
     get, put, gap = reader(storage(acc)), writer(storage(acc)), value_bytes(acc.itemsize)
 
+    @inline
     def joined(record: int) -> Any:
         """Return the value of the run that is open at a part's end."""
         value = get(record + at.VALUE)
@@ -148,17 +147,16 @@ def _join_functions(fn: Any, acc: np.dtype[Any]) -> tuple[Any, Any]:
             value = fn(get(record + at.VALUE + gap), value)
         return value
 
-    joined_ = inline(joined)
-
+    @inline
     def hand_on(record: int, count: int, size: int) -> None:
         for _ in range(count):
             p, q = _words(record), _words(record + size)
-            put(record + size + at.VALUE + gap, joined_(record))
+            put(record + size + at.VALUE + gap, joined(record))
             store(q, at.HAS_CARRY, 1)
             store(q, at.BEFORE, load(p, at.BEFORE) + load(p, at.HEADS))
             record += size
 
-    return joined_, inline(hand_on)
+    return joined, hand_on
 
 
 def reduce_kernel(fn: Any, acc: np.dtype[Any], has_init: bool) -> Callable[..., None]:

@@ -18,7 +18,7 @@ from gpualgo._algorithms.transform import cuda as elementwise
 from gpualgo._arrays.view import NumPy, View, dense_view, placeholder
 from gpualgo._base import records
 from gpualgo._base.records import Computed, Dtype
-from gpualgo._base.strides import dense_strides, merge
+from gpualgo._base.strides import dense_strides
 from gpualgo._cuda.build import Spec
 from gpualgo._cuda.headers import Cpp, cpp
 from gpualgo._cuda.plan import (
@@ -259,10 +259,8 @@ def plan_of(
     outs, shape = targets[:-1] if reduces else targets, views[0].shape
     device, num_items = outs[0].device, math.prod(shape)
     written = tuple(out.dtype for out in outs)
-    strides = zip(*(view.strides for view in views), strict=True)
-    dims = merge(list(zip(shape, strides, strict=True)))
     tiling = policy_of(source, written, acc)
-    access, fields = access_of(source, dims, [view.ptr for view in views], tiling.items)
+    access, fields = access_of(source, shape, views, tiling.items)
     is_wide = num_items >= NARROW_COUNTS
     num_tiles = -(-num_items // tiling.tile_items)
     count_bytes = num_tiles * 8 * (1 + is_wide) * reduces

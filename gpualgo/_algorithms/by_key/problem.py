@@ -304,6 +304,3 @@ class Reduction(ByKey):
         self.results = (*outs, Result((), COUNT))
         self.form = Form(ReducedByKey, (self.key_form, self.x_form))
         self.output_names = (*[f"out{p}" for p in self.form.subscripts], "out_count")
-
-
-__all__ = ["ByKey", "ExclusiveScan", "Forms", "InclusiveScan", "ReducedByKey", "Reduction"]

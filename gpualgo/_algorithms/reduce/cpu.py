@@ -18,7 +18,7 @@ from gpualgo._algorithms.reduce.problem import Reduction
 from gpualgo._base import records, threads
 from gpualgo._base.records import Element
 from gpualgo._base.strides import dense_strides, squeezed
-from gpualgo._cpu.kernels import Applied, Kernel, compute_code, get_kernel, named
+from gpualgo._cpu.kernels import Applied, compute_code, get_kernel, named
 from gpualgo._cpu.launch import Launch, plan_in_sequence
 from gpualgo._cpu.layout import (
     Dims,
@@ -92,13 +92,9 @@ def of_pieces(
     return parts
 
 
-def _num_pieces(x: Array) -> int:
-    is_shared = x.nbytes >= threads.LARGE_BYTES and threads.num_threads() > 1
-    return max(1, x.nbytes // _PIECE_BYTES) if is_shared else 1
-
-
 def fold_plan(fold: Fold, x: Array) -> Plan:
-    pieces = _num_pieces(x)
+    is_shared = x.nbytes >= threads.LARGE_BYTES and threads.num_threads() > 1
+    pieces = max(1, x.nbytes // _PIECE_BYTES) if is_shared else 1
 
     def of_piece(x: Array) -> Any:
         if not isinstance(fold, np.ufunc):
@@ -286,8 +282,12 @@ def plan_of(
         return _inner_first(leaves, outs, op, inner, axes, source, acc, has_init=has_init)
     out_strides = tuple([out.strides for out in outs])
     shifts, layout = layout_of(shape, strides, out_strides, axes, op.commutative, source)
+    if layout.column:
+        tile = rk.ROWS * min(layout.kept[-1][0], rk.columns_of(acc))
+    else:
+        tile = min(layout.length, rk.tile_of(acc))
     size = leaves[0].size
-    routine = _routine(layout, acc, size, size * sum(leaf.itemsize for leaf in leaves))
+    routine = compiled("reduce", size, tile, size * sum(leaf.itemsize for leaf in leaves))
     return _plan_of(shifts, layout, len(outs), op, acc, routine)
 
 
@@ -309,14 +309,6 @@ def _inner_first(
         second.run(partials, outs, init)
 
     return Plan(run, (*first.routines, *second.routines))
-
-
-def _routine(layout: Layout, acc: Dtype, size: int, work: int) -> Routine:
-    if layout.column:
-        tile = rk.ROWS * min(layout.kept[-1][0], rk.columns_of(acc))
-    else:
-        tile = min(layout.length, rk.tile_of(acc))
-    return compiled("reduce", size, tile, work)
 
 
 def num_parts(layout: Layout, acc: Dtype) -> int:
@@ -343,12 +335,6 @@ def _capacity(layout: Layout, acc: Dtype) -> int:
     return rk.columns_of(acc) if layout.column else rk.CHUNK
 
 
-def kernel(op: Operator, acc: Dtype, layout: Layout) -> Kernel:
-    name = "column_kernel" if layout.column else "tile_kernel"
-    code = named("reduce", name, acc, isinstance(layout.dtype, records.Computed))
-    return get_kernel(*code, Applied(op, (acc, acc), acc))
-
-
 @lru_cache(256)
 def pass_of(layout: Layout, into: Layout | None, acc: Dtype) -> Pass:
     """Return the pass that reads `layout` and writes partials of `into` (None: results)."""
@@ -372,9 +358,8 @@ def pass_of(layout: Layout, into: Layout | None, acc: Dtype) -> Pass:
     ]
     computed = 0
     if isinstance(layout.dtype, records.Computed):
-        computed = room.take(
-            _capacity(layout, acc) * sum(leaf.itemsize for leaf in records.field_dtypes(acc))
-        )
+        itemsizes = [leaf.itemsize for leaf in records.field_dtypes(acc)]
+        computed = room.take(_capacity(layout, acc) * sum(itemsizes))
     row_bytes = room.size - fixed
     num_bytes = room.size
     if column:
@@ -472,18 +457,24 @@ def _launches(layout: Layout, op: Operator, acc: Dtype) -> _Passes:
         code = compute_code(op.source, layout.dtype, acc, _capacity(layout, acc))
     while (parts := num_parts(layout, acc)) > 1:
         after = partials_layout(layout, parts, acc)
-        launch = _launch(kernel(op, acc, layout), pass_of(layout, after, acc), code)
-        passes.append((launch, prod(dim[0] for dim in layout.kept) * parts))
+        passes.append(
+            (_launch(layout, after, op, acc, code), prod(dim[0] for dim in layout.kept) * parts)
+        )
         layout, code = after, None
-    passes.append((_launch(kernel(op, acc, layout), pass_of(layout, None, acc), code), 0))
+    passes.append((_launch(layout, None, op, acc, code), 0))
     return passes
 
 
-def _launch(kernel: Kernel, pass_: Pass, code: Loaded | None) -> Launch:
+def _launch(
+    layout: Layout, into: Layout | None, op: Operator, acc: Dtype, code: Loaded | None
+) -> Launch:
     """Return the launch of a pass; its arguments are init, input and output addresses.
 
     `code` computes the elements, if they are computed.
     """
+    name = "column_kernel" if layout.column else "tile_kernel"
+    kernel = get_kernel(*named("reduce", name, acc, code is not None), Applied(op, (acc, acc), acc))
+    pass_ = pass_of(layout, into, acc)
     words, indices = pass_.words, range(len(pass_.words))
     if code is not None:
         words = words.copy()

@@ -13,7 +13,6 @@ import numpy as np
 from numba import types
 
 from gpualgo._algorithms.reduce import problem as at
-from gpualgo._algorithms.reduce import problem as parameters
 from gpualgo._base import records
 from gpualgo._cpu.fields import access_by_index, field_offsets
 from gpualgo._cpu.packing import (
@@ -41,7 +40,7 @@ def tile_kernel(fn: Any, acc: np.dtype[Any], is_computed: bool) -> Callable[...,
     elements are computed in chunks, which are in L1 when the first level reads them.
     """
     fan = 2 if np.dtype(np.complex128) in records.field_dtypes(acc) else 4
-    tile_size, capacity = parameters.tile_of(acc), parameters.level_of(acc)
+    tile_size, capacity = at.tile_of(acc), at.level_of(acc)
     count, sizes, pointers, apart, get, put = access_by_index(acc)
     offsets = tuple(capacity * size for size in field_offsets(acc))
     level_bytes = at.SLOTS + capacity * sum(sizes)
@@ -128,7 +127,7 @@ def column_kernel(fn: Any, acc: np.dtype[Any], is_computed: bool) -> Callable[..
 
     A column is an index of one kept dimension of extent WIDTH and stride X_STRIDE bytes.
     """
-    columns = parameters.columns_of(acc)
+    columns = at.columns_of(acc)
     count, sizes, pointers, apart, get, put = access_by_index(acc)
     offsets = tuple(columns * size for size in field_offsets(acc))
     as_a = pointer_to(storage(acc))

@@ -293,10 +293,6 @@ class Small:
     # Cycles the last block waits before it polls the others' values. Does not affect the bits.
     wait: int
 
-    def bytes_of(self, num_blocks: int) -> int:
-        """Return the bytes that so many blocks read with 16-byte loads."""
-        return num_blocks * self.block_threads * self.loads * VECTOR_BYTES
-
     def cpp(self, min_blocks: int) -> Cpp:
         share = -(-(SMALL_MOST_BLOCKS - 1) // self.block_threads)
         arguments = self.block_threads, self.loads, share, self.wait, min_blocks
@@ -306,8 +302,8 @@ class Small:
 # By the upper bound on the bytes that are read. A policy serves as many blocks as its bytes fill in
 # vectors of 16 bytes; the first three serve one block, which waits for nobody. Index inputs are not
 # read and always use the first policy, with up to MOST_BLOCKS blocks. Records may need more blocks
-# than their policy serves; the wait is that of the first policy for as many blocks. Waits are tuned
-# for float32; index inputs, and records in two blocks, take as long with 0, 300 and 600 cycles.
+# than their policy serves. Waits are tuned for float32; index inputs, and records in two blocks,
+# take as long with 0, 300 and 600 cycles.
 # µs of float32 on an H200 (general kernel):
 #           2^12       2^16       2^18       2^20       2^22
 #   sum     3.5 (4.2)  4.0 (4.3)  4.1 (4.8)  4.5 (5.4)  6.1 (7.1)
@@ -340,9 +336,7 @@ class SmallTiling:
 def small_tiling(num_items: int, source: Element) -> SmallTiling | None:
     items = row_items(source)
     num_bytes = num_items * bytes_read(source)
-    small = next(
-        (candidate for limit, candidate in SMALL_POLICIES.items() if num_bytes <= limit), None
-    )
+    small = next((one for limit, one in SMALL_POLICIES.items() if num_bytes <= limit), None)
     if small is None or num_items < items:
         return None
     if small.loads >= MANY_LOADS and widest_read(source) < MANY_LOADS_BYTES:
@@ -352,16 +346,7 @@ def small_tiling(num_items: int, source: Element) -> SmallTiling | None:
     blocks = -(-(num_items // items) // (small.block_threads * small.loads))
     if blocks > SMALL_MOST_BLOCKS:
         return None
-    return SmallTiling(replace(small, wait=_wait(num_bytes, blocks)), blocks)
-
-
-def _wait(num_bytes: int, num_blocks: int) -> int:
-    """Return the wait of the first policy that serves so many bytes and blocks."""
-    return next(
-        candidate.wait
-        for limit, candidate in SMALL_POLICIES.items()
-        if max(num_bytes, candidate.bytes_of(num_blocks)) <= limit
-    )
+    return SmallTiling(small, blocks)
 
 
 def small_spec(op: Operator, source: Element, acc: Dtype, access: Cpp, found: Small) -> Spec:

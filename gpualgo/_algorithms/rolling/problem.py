@@ -6,15 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from gpualgo._algorithms.scan.problem import (
-    COMBINE,
-    COPY,
-    ELEMENTS,
-    PREFIXES,
-    SUFFIXES,
-    Scan,
-    Step,
-)
+from gpualgo._algorithms.scan import problem as parameters
+from gpualgo._algorithms.scan.problem import Scan, Step
 from gpualgo._base import records
 from gpualgo._pipeline.problem import Array, Call, Dtype, Result
 
@@ -62,7 +55,7 @@ class Rolling(Scan):
         inputs = [np.moveaxis(np.broadcast_to(x, self.shape), axis, -1) for x in arrays]
         results = [np.moveaxis(out, axis, -1) for out in outs]
         if window == 1:
-            return [Step(ELEMENTS, inputs, results)]
+            return [Step(parameters.ELEMENTS, inputs, results)]
         prefixes, suffixes = buffers[: len(outs)], buffers[len(outs) :]
 
         def part(arrays: Sequence[Array], *bounds: int | None) -> list[Array]:
@@ -76,10 +69,10 @@ class Rolling(Scan):
         pairs = part(suffixes, self.count) + part(prefixes, window - 1, length)
         whole = part(prefixes, window - 1, length, window)  # of windows that are blocks
         return [
-            Step(ELEMENTS, inputs, part(prefixes, length)),
-            Step(COPY, last, rest),
-            Step(SUFFIXES, blocks(prefixes), blocks(suffixes)),
-            Step(PREFIXES, blocks(prefixes), blocks(prefixes)),
-            Step(COMBINE, pairs, results),
-            Step(COPY, whole, part(results, None, None, window)),
+            Step(parameters.ELEMENTS, inputs, part(prefixes, length)),
+            Step(parameters.COPY, last, rest),
+            Step(parameters.SUFFIXES, blocks(prefixes), blocks(suffixes)),
+            Step(parameters.PREFIXES, blocks(prefixes), blocks(prefixes)),
+            Step(parameters.COMBINE, pairs, results),
+            Step(parameters.COPY, whole, part(results, None, None, window)),
         ]

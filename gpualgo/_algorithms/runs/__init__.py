@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gpualgo._algorithms.select.problem import COUNT, HEADS, Selecting, check_bool
+from gpualgo._algorithms.select.problem import COUNT, HEADS, NO_OPERATOR, Selecting, check_bool
 from gpualgo._arrays.forms import Form
 from gpualgo._base import records
 from gpualgo._lazy import is_lazy
 from gpualgo._lazy.sources import Source, arguments_of, elements_of, input_of, parse_input
-from gpualgo._operators.operator import builtin
 from gpualgo._pipeline import checks, counted, inputs
 from gpualgo._pipeline.problem import Call, Result, problem_of
 
@@ -19,8 +18,6 @@ if TYPE_CHECKING:
 
 
 # --- Checked arguments of an algorithm on runs of equal neighbouring elements.
-
-NO_OPERATOR = "no_operator"  # the placeholder operator, of which only the source is called
 
 
 class RunLengthEncoded(NamedTuple):
@@ -49,7 +46,7 @@ class Runs(Selecting):
         checks.same_place(list(views), where)
         self.shape = views[0].shape
         self.source, element_form, _ = elements_of(op, views, form, device, where)
-        if op is not None and op.name != NO_OPERATOR:
+        if op is not None and op.name != NO_OPERATOR.name:
             check_bool(self, op, records.register_dtype(self.source), "eq", 2)
         size = math.prod(self.shape)
         kinds = [*self.written, *([COUNT] if self.gives_lengths else [])]
@@ -122,13 +119,13 @@ def solve(
     if eq is not None:
         views, op, form = parse_input(x, eq, where, beside=outs)
     elif is_lazy(x):
-        views, op, form = input_of(x, builtin("no_operator"), where, beside=outs)
+        views, op, form = input_of(x, NO_OPERATOR, where, beside=outs)
     else:
         op = None
         try:
             views, form = inputs.spread(x, f"{where}: x")
         except inputs.NumberOnGPU:
-            views, op, form = input_of(x, builtin("no_operator"), where)
+            views, op, form = input_of(x, NO_OPERATOR, where)
     num_arguments = 0 if op is None else 2
     problem = problem_of(
         Runs, views, op, None, RunsParams(form, gives_lengths), where, num_arguments

@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from typing import TYPE_CHECKING, Any, overload
 
+from gpualgo._algorithms import typed_as
 from gpualgo._algorithms.scan.problem import EXCLUSIVE, INCLUSIVE, ExclusiveScan, Scan
 from gpualgo._base.errors import Elsewhere
 from gpualgo._lazy.sources import may_be_array, parse_input, tried
@@ -160,34 +161,7 @@ def _parse_init(
     return init, views, params
 
 
-@overload
-def exclusive_scan(
-    x: ty.Same, init: ty.FirstValue | None = None,
-    op: ty.BinaryFunction | Operator = operator.add, *, axis: ty.Axis = None,
-    reverse: bool = False, dtype: ty.DType | None = None, out: ty.Same | None = None,
-    stream: ty.Stream | None = None,
-) -> ty.Same: ...  # fmt: skip
-@overload
-def exclusive_scan(
-    x: ty.Foreign, init: ty.FirstValue | None = None,
-    op: ty.BinaryFunction | Operator = operator.add, *, axis: ty.Axis = None,
-    reverse: bool = False, dtype: ty.DType | None = None, out: ty.AnyArray | None = None,
-    stream: ty.Stream | None = None,
-) -> Any: ...  # fmt: skip
-@overload
-def exclusive_scan(
-    x: ty.Host, init: ty.FirstValue | None = None,
-    op: ty.BinaryFunction | Operator = operator.add, *, axis: ty.Axis = None,
-    reverse: bool = False, dtype: ty.DType | None = None, out: ty.Host | None = None,
-    stream: ty.Stream | None = None,
-) -> ty.NumPyArray: ...  # fmt: skip
-@overload
-def exclusive_scan(  # tuples
-    x: ty.Arrays, init: ty.FirstValues | None = None,
-    op: ty.BinaryFunction | Operator = operator.add, *, axis: ty.Axis = None,
-    reverse: bool = False, dtype: ty.DTypes | None = None, out: ty.Outs | None = None,
-    stream: ty.Stream | None = None,
-) -> Any: ...  # fmt: skip
+@typed_as(inclusive_scan)
 def exclusive_scan(
     x: Any, init: Any = None, op: Any = operator.add, *, axis: Any = None, reverse: bool = False,
     dtype: Any = None, out: Any = None, stream: Any = None,

@@ -213,7 +213,7 @@ def _(problem: Scan, call: planners.HostCall) -> bool:
     if sum(x.nbytes for x in (*arrays, *results)) <= BLOCK_BYTES:
         return False
     sources, targets = host_whole.views_if_whole(arrays, results, places, problem.device)
-    strategy = strategy_of(problem, problem.source, sources, targets)
+    strategy = strategy_of(problem, sources, targets)
     order: tuple[int, ...] = ()
     if strategy.axis is not None:
         orders = {_order_of(view) for view in (*sources, *targets)}

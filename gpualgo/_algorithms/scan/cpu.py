@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 from math import prod
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from gpualgo._algorithms.scan import problem as parameters
-from gpualgo._algorithms.scan.problem import Scan, Step, argument_of
+from gpualgo._algorithms.scan.problem import Scan, Step
 from gpualgo._algorithms.transform import cpu as elementwise
 from gpualgo._base import records
 from gpualgo._cpu.image import Loaded
@@ -20,7 +20,6 @@ from gpualgo._cpu.layout import Dims, ScratchLayout, field_arguments, merge, pac
 from gpualgo._cpu.memory import address
 from gpualgo._cpu.plan import START, Plan, Routine, bytes_of
 from gpualgo._operators.operator import Operator, mirrored
-from gpualgo._operators.tokens import same
 from gpualgo._pipeline import planners
 
 # --- Tiling of a CPU scan: rows into links, or columns, depending on the layout.
@@ -173,8 +172,6 @@ Array: TypeAlias = np.ndarray[Any, Any]
 
 _MOST_POLLS = 1 << 14  # polls of an aggregate before it is recomputed
 
-_COPY = Operator(lambda a: a)
-
 
 @planners.for_cpu.register(Scan)
 def _(problem: Scan, arrays: Sequence[Array], results: Sequence[Array], op: Operator) -> Plan:
@@ -182,26 +179,28 @@ def _(problem: Scan, arrays: Sequence[Array], results: Sequence[Array], op: Oper
     if not problem.has_steps:
         return plan_of(arrays, results, op, axis, problem.is_exclusive, is_reverse, source, acc)
     last = len(problem.buffer_shape)
-    copied = elements = Applied(Operator(same), (argument_of(acc),), acc)
-    if isinstance(source, records.Computed):
-        elements = Applied(op.source, tuple(map(records.operand_dtype, source.numbers)), acc)
-    else:
-        elements = Applied(Operator(same), (argument_of(source),), acc)
-    # In the order of the kinds of steps.
-    plans_of = (
-        partial(elementwise.plan_of, elements),
-        partial(elementwise.plan_of, copied),
-        partial(elementwise.combine, op, acc),
-        lambda x, outs: plan_of(x, outs, op, axis, False, is_reverse, source, acc),
-        lambda x, outs: plan_of(x, outs, mirrored(op), last, False, True, acc, acc),
-        lambda x, outs: plan_of(x, outs, op, last, False, False, acc, acc),
-    )
+    transformations = {
+        parameters.ELEMENTS: elementwise.elements_of(source, op, acc),
+        parameters.COPY: elementwise.elements_of(acc, op, acc),
+        parameters.COMBINE: Applied(op, (records.argument_of(acc),) * 2, acc),
+    }
+    scans: dict[int, tuple[Operator, int | None, bool, records.Source]] = {
+        parameters.SCAN: (op, axis, is_reverse, source),
+        parameters.SUFFIXES: (mirrored(op), last, True, acc),
+        parameters.PREFIXES: (op, last, False, acc),
+    }
+
+    def planned(step: Step) -> Plan:
+        if step.kind in transformations:
+            return elementwise.plan_of(transformations[step.kind], step.inputs, step.outs)
+        function, axis, is_reverse, read = scans[step.kind]
+        return plan_of(step.inputs, step.outs, function, axis, False, is_reverse, read, acc)
 
     def steps(arrays: Sequence[Array], results: Sequence[Array]) -> list[Step]:
         buffers = [np.empty(problem.buffer_shape, leaf) for leaf in problem.buffers]
         return [x for x in problem.steps(arrays, results, buffers) if x.outs[0].size]
 
-    plans = [plans_of[kind](inputs, outs) for kind, inputs, outs in steps(arrays, results)]
+    plans = [planned(step) for step in steps(arrays, results)]
 
     def run(arrays: Sequence[Array], results: Sequence[Array], _: int) -> None:
         for plan, step in zip(plans, steps(arrays, results), strict=True):
@@ -223,10 +222,8 @@ def plan_of(
     needs an initial value. All arguments have been checked. The association depends on shapes,
     strides and dtypes only, so the bits do not depend on the number of threads.
     """
-    if isinstance(source, records.Computed):
-        return _of_computed(leaves, outs, op, (axis, is_exclusive, is_reverse), source, acc)
-    if axis is None:
-        return _of_flattened(leaves, outs, op, (0, is_exclusive, is_reverse), source, acc)
+    if axis is None or isinstance(source, records.Computed):
+        return _in_results(leaves, outs, op, (axis, is_exclusive, is_reverse), source, acc)
     arrays = (*leaves, *outs)
     strides, shifts = [array.strides for array in arrays], [0] * len(arrays)
     if is_reverse:
@@ -265,50 +262,45 @@ def plan_of(
     return Plan(run, [routine])
 
 
-def _of_computed(
-    arrays: Sequence[Array], outs: Sequence[Array], op: Operator,
-    options: tuple[int | None, bool, bool], source: records.Computed, acc: Dtype,
+def _in_results(
+    leaves: Sequence[Array], outs: Sequence[Array], op: Operator,
+    options: tuple[int | None, bool, bool], source: records.Source, acc: Dtype,
 ) -> Plan:  # fmt: skip
-    """Compute the elements into the results' memory and scan them there."""
-    shape, numbers = arrays[0].shape, tuple(map(records.operand_dtype, source.numbers))
-    computed = [out.reshape(shape) for out in outs]
-    first = elementwise.plan_of(Applied(op.source, numbers, acc), arrays, computed)
-    second = plan_of(computed, outs, op, *options, acc, acc)
+    """Scan elements that are first computed into the results' memory, or flattened ones.
 
-    def run(arrays: Sequence[Array], outs: Sequence[Array], init: int) -> None:
-        computed = [out.reshape(shape) for out in outs]
-        first.run(arrays, computed, 0)
-        second.run(computed, outs, init)
-
-    return Plan(run, (*first.routines, *second.routines))
-
-
-def _of_flattened(
-    leaves: Sequence[Array], outs: Sequence[Array], op: Operator, options: tuple[int, bool, bool],
-    source: Dtype, acc: Dtype,
-) -> Plan:  # fmt: skip
-    """Scan in C order; leaves with gaps are copied to the results and scanned there."""
-    flat, copies = list(leaves), {}
-    for i, (x, out) in enumerate(zip(leaves, outs, strict=True)):
-        if len(merge(list(zip(x.shape, x.strides, strict=True)))) <= 1:
-            flat[i] = x.reshape(-1)  # a view
-        else:
-            flat[i], shaped = out, out.reshape(x.shape)  # out has one dimension
-            copies[i] = elementwise.plan_of(Applied(_COPY, (x.dtype,), out.dtype), [x], [shaped])
-    read = records.with_fields(source, [x.dtype for x in flat])
-    scan = plan_of(flat, outs, op, *options, read, acc)
-    if not copies:  # the addresses are those of the views
+    Of elements that are flattened, in C order, only fields with gaps are copied to the results.
+    `options`: the axis, whether the scan is exclusive, and whether it is reversed.
+    """
+    axis, is_exclusive, is_reverse = options
+    shape, scanned, first = leaves[0].shape, list(leaves), list[tuple[slice, Plan]]()
+    if isinstance(source, records.Computed):
+        written = [(slice(None), elementwise.elements_of(source, op, acc))]
+        source = acc
+    else:
+        written = [
+            (slice(i, i + 1), elementwise.elements_of(x.dtype, op, out.dtype))
+            for i, (x, out) in enumerate(zip(leaves, outs, strict=True))
+            if len(merge(list(zip(x.shape, x.strides, strict=True)))) > 1
+        ]
+    for part, applied in written:
+        shaped = [out.reshape(shape) for out in outs[part]]  # results may have one dimension
+        first.append((part, elementwise.plan_of(applied, leaves[part], shaped)))
+        scanned[part] = outs[part]
+    if axis is None:
+        axis, scanned = 0, [x.reshape(-1) for x in scanned]  # views
+    read = records.with_fields(source, [x.dtype for x in scanned])
+    scan = plan_of(scanned, outs, op, axis, is_exclusive, is_reverse, read, acc)
+    if not first:  # the addresses are those of the views
         return scan
 
     def run(leaves: Sequence[Array], outs: Sequence[Array], init: int) -> None:
-        flat = list(leaves)
-        for i, copy in copies.items():
-            copy.run([leaves[i]], [outs[i].reshape(leaves[i].shape)], 0)
-            flat[i] = outs[i]
-        scan.run(flat, outs, init)
+        scanned = list(leaves)
+        for part, plan in first:
+            plan.run(leaves[part], [out.reshape(shape) for out in outs[part]], 0)
+            scanned[part] = outs[part]
+        scan.run(scanned, outs, init)
 
-    routines = [routine for copy in copies.values() for routine in copy.routines]
-    return Plan(run, (*routines, *scan.routines))
+    return Plan(run, [routine for _, plan in (*first, (None, scan)) for routine in plan.routines])
 
 
 def _functions(

@@ -6,14 +6,14 @@ import copy
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from gpualgo._algorithms.scan import problem as parameters
 from gpualgo._algorithms.scan import tuning
-from gpualgo._algorithms.scan.problem import Scan, Step, argument_of
+from gpualgo._algorithms.scan.problem import Scan, Step
 from gpualgo._algorithms.scan.tuning import kernel_of
 from gpualgo._algorithms.transform import cuda as elementwise
 from gpualgo._arrays.view import Interface, View, placeholder
@@ -26,7 +26,6 @@ from gpualgo._cuda.templates import START, VECTOR_BYTES, WARP, Applied, launch, 
 from gpualgo._driver import device as gpu
 from gpualgo._driver.device import KEPT_BYTES, aligned
 from gpualgo._operators.operator import Operator, mirrored, without_source
-from gpualgo._operators.tokens import same
 from gpualgo._pipeline import planners
 
 # --- Lines of a scan in canonical form: the dimensions of a line and those of all lines.
@@ -46,11 +45,9 @@ class ScanStrategy(NamedTuple):
     is_reverse: bool
 
 
-def strategy_of(
-    problem: Scan, source: records.Element, views: Sequence[View], targets: Sequence[View]
-) -> ScanStrategy:
+def strategy_of(problem: Scan, views: Sequence[View], targets: Sequence[View]) -> ScanStrategy:
     elements, lines = canonical(problem.axis, views, targets)
-    stored, acc = records.register_dtype(source), problem.acc
+    stored, acc = records.register_dtype(problem.source), problem.acc
     num_items, *extents = (math.prod(n for n, _ in elements), *(n for n, _ in lines))
     columns = num_items, (extents or [1])[-1], math.prod(extents[:-1])
     num_bytes = num_items * math.prod(extents) * max(stored.itemsize, acc.itemsize)
@@ -217,40 +214,10 @@ def plan_of(
     """
     source, at = problem.source, at or arg_map(len(views), len(targets))
     if strategy is None:
-        strategy = strategy_of(problem, source, views, targets)
-    if isinstance(source, records.Computed) and (
-        strategy.kernel != "tiles" or len(canonical(strategy.axis, views, targets)[0]) > 1
-    ):
-        return _of_computed(problem, source, views, op, targets, at)
-    return _plan_of(problem, source, views, op, targets, at, strategy)
-
-
-def _of_computed(
-    problem: Scan, source: records.Computed, views: Sequence[View], op: Operator,
-    targets: Sequence[View], at: ArgMap,
-) -> Plan:  # fmt: skip
-    """Return a plan that computes the elements into the results' memory and scans them there."""
-    acc, shape = problem.acc, problem.shape
-    applied = Applied(
-        op.source, tuple(map(records.operand_dtype, source.numbers)), acc, source.numbers
-    )
-    computed = [
-        target._replace(shape=shape, strides=dense_strides(shape, target.dtype.itemsize))
-        if target.shape != shape else target
-        for target in targets
-    ]  # fmt: skip
-    first = elementwise.plan_of(applied, views, shape, computed, at)
-    strategy = strategy_of(problem, acc, computed, targets)
-    at = at._replace(sources=at.targets)
-    return first.then(_plan_of(problem, acc, computed, without_source(op), targets, at, strategy))
-
-
-def _plan_of(
-    problem: Scan, source: Any, views: Sequence[View], op: Operator, targets: Sequence[View],
-    at: ArgMap, strategy: ScanStrategy,
-) -> Plan:  # fmt: skip
-    acc, device, kernel = problem.acc, views[0].device, strategy.kernel
+        strategy = strategy_of(problem, views, targets)
     elements, lines = canonical(strategy.axis, views, targets)
+    if isinstance(source, records.Computed) and (strategy.kernel != "tiles" or len(elements) > 1):
+        return _of_computed(problem, source, views, op, targets, at)
     pointers = [view.ptr for view in (*views, *targets)]
     offsets = [0] * len(pointers)
     if strategy.is_reverse:  # the scan's first element is the last in memory
@@ -261,10 +228,28 @@ def _plan_of(
         elements = [(extent, tuple(-s for s in strides)) for extent, strides in elements]
     addresses = tuple(pointer + offset for pointer, offset in zip(pointers, offsets, strict=True))
     case = Case(
-        op, source, acc, elements, lines, addresses, tuple(offsets), strategy.is_exclusive, device,
-        at, strategy,
+        op, source, problem.acc, elements, lines, addresses, tuple(offsets), strategy.is_exclusive,
+        views[0].device, at, strategy,
     )  # fmt: skip
-    return _KERNELS[kernel](case)
+    return _KERNELS[strategy.kernel](case)
+
+
+def _of_computed(
+    problem: Scan, source: records.Computed, views: Sequence[View], op: Operator,
+    targets: Sequence[View], at: ArgMap,
+) -> Plan:  # fmt: skip
+    """Return a plan that computes the elements into the results' memory and scans them there."""
+    shape, rest = problem.shape, copy.copy(problem)
+    rest.source = problem.acc
+    computed = [
+        target._replace(shape=shape, strides=dense_strides(shape, target.dtype.itemsize))
+        if target.shape != shape else target
+        for target in targets
+    ]  # fmt: skip
+    applied = elementwise.elements_of(source, op, problem.acc)
+    first = elementwise.plan_of(applied, views, shape, computed, at)
+    at = at._replace(sources=at.targets)
+    return first.then(plan_of(rest, computed, without_source(op), targets, at=at))
 
 
 def _tiles(case: Case) -> Plan:
@@ -304,14 +289,14 @@ def _rows(case: Case) -> Plan:
     tiling = tuning.rows_tiling(num_items, source, acc)
     # A divisor of the lengths and the distances of lines in shared memory: these are whole units.
     step = math.gcd(num_items, tiling.pitch(case.widest))
-    units = case.line_units(step) if case.is_flat else (0, 0)
+    units, leaves = case.line_units(step) if case.is_flat else (0, 0), records.field_dtypes(acc)
     if case.is_flat and (not case.is_of_records or min(units) >= max(case.sizes)):
-        access = tuning.dense_rows(acc, *units, case.is_reversed)
+        access = cpp("DenseRows", *units, case.is_reversed, len(leaves))
         sides = enumerate(case.sizes)
         per_line = [num_items * size // units[side >= case.num_inputs] for side, size in sides]
         fields: dict[str, Any] = {"strides": case.distances}
     else:
-        access, per_line = tuning.spaced_rows(acc), [num_items]
+        access, per_line = cpp("SpacedRows", len(leaves)), [num_items]
         strides = case.elements[0][1] if case.elements else (0,) * len(case.sizes)
         fields = {"strides": strides, "lines": case.lines}
     fields["units"] = [1 if tiling.is_long else count for count in per_line]
@@ -476,41 +461,33 @@ def _of_steps(
             places.append((slots[i - 1], offset))
         return found, places
 
-    copied = Applied(Operator(same), (argument_of(acc),), acc)
-    if isinstance(source, records.Computed):
-        numbers = tuple(map(records.operand_dtype, source.numbers))
-        elements = Applied(op.source, numbers, acc, source.numbers)
-    else:
-        elements = Applied(Operator(same), (argument_of(source),), acc)
-    plain = without_source(op)
+    plain, last = without_source(op), len(problem.buffer_shape)
+    transformations = {
+        parameters.ELEMENTS: elementwise.elements_of(source, op, acc),
+        parameters.COPY: elementwise.elements_of(acc, op, acc),
+        parameters.COMBINE: Applied(plain, (records.argument_of(acc),) * 2, acc),
+    }
+    scans: dict[int, tuple[Operator, Any, Any, bool]] = {
+        parameters.SCAN: (op, source, problem.axis, problem.is_reverse),
+        parameters.SUFFIXES: (mirrored(plain), acc, last, True),
+        parameters.PREFIXES: (plain, acc, last, False),
+    }
 
-    def transform(applied: Applied, step: Step) -> Plan:
+    def planned(step: Step) -> Plan:
         (inputs, in_slots), (outs, out_slots) = placed(step.inputs), placed(step.outs)
-        return elementwise.plan_of(
-            applied, inputs, outs[0].shape, outs, ArgMap(in_slots, out_slots)
-        )
-
-    def scan(op: Operator, source: Any, axis: Any, is_reverse: bool, step: Step) -> Plan:
+        if step.kind in transformations:
+            applied, places = transformations[step.kind], ArgMap(in_slots, out_slots)
+            return elementwise.plan_of(applied, inputs, outs[0].shape, outs, places)
         part = copy.copy(problem)
-        part.is_exclusive, part.source, part.axis = False, source, axis
-        part.is_reverse = is_reverse
-        (inputs, in_slots), (outs, out_slots) = placed(step.inputs), placed(step.outs)
+        function, part.source, part.axis, part.is_reverse = scans[step.kind]
+        part.is_exclusive = False
         sources, results = ([slot for slot, _ in each] for each in (in_slots, out_slots))
-        return plan_of(part, inputs, op, outs, at=ArgMap(sources, results, at.piece(len(buffers))))
+        places = ArgMap(sources, results, at.piece(len(buffers)))
+        return plan_of(part, inputs, function, outs, at=places)
 
-    last = len(problem.buffer_shape)
-    # In the order of the kinds of steps.
-    plans_of = (
-        partial(transform, elements),
-        partial(transform, copied),
-        partial(transform, Applied(plain, (argument_of(acc), argument_of(acc)), acc)),
-        partial(scan, op, source, problem.axis, problem.is_reverse),
-        partial(scan, mirrored(plain), acc, last, True),
-        partial(scan, plain, acc, last, False),
-    )
     end = len(views) + len(targets)
     steps = problem.steps(arrays[: len(views)], arrays[len(views) : end], arrays[end:])
-    plans = [plans_of[step.kind](step) for step in steps if step.outs[0].size]
+    plans = [planned(step) for step in steps if step.outs[0].size]
     sizes = [aligned(math.prod(x.shape) * x.dtype.itemsize) for x in buffers]
     *starts, end = accumulate(sizes, initial=KEPT)
     is_kept = end - KEPT <= KEPT_BYTES  # in the stream's workspace

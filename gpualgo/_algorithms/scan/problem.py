@@ -57,11 +57,6 @@ class Step(NamedTuple):
     outs: Sequence[Array]
 
 
-def argument_of(element: Dtype) -> records.Argument:
-    """Return an element, whose fields are in arrays of their own, as an operator's argument."""
-    return records.Separate(element) if records.is_record(element) else element
-
-
 class Scan(Problem):
     needs_associativity = True
     is_exclusive = False

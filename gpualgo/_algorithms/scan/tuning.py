@@ -301,16 +301,6 @@ def rows_tiling(num_items: int, source: Dtype, acc: Dtype) -> RowsTiling:
     return tile_rows(num_items, widest, min(ROWS_VECTORS, most_vectors - 1 | 1))
 
 
-def dense_rows(acc: Dtype, in_bytes: int, out_bytes: int, is_reversed: bool) -> Cpp:
-    """Return the access to contiguous lines in units of in_bytes and out_bytes."""
-    return cpp("DenseRows", in_bytes, out_bytes, is_reversed, len(records.field_dtypes(acc)))
-
-
-def spaced_rows(acc: Dtype) -> Cpp:
-    """Return the access to lines of any strides."""
-    return cpp("SpacedRows", len(records.field_dtypes(acc)))
-
-
 def rows_spec(
     op: Operator, source: Dtype, acc: Dtype, access: Cpp, tiling: RowsTiling, is_exclusive: bool,
     is_async: bool,

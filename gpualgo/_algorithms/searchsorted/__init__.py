@@ -91,10 +91,3 @@ def searchsorted(
         options = {"side": side, "less": less, "descending": descending, "dtype": dtype}
         return elsewhere.call("searchsorted", out, stream, a, v, **options)
     return run(*problem_and_views, less, None, out, stream)
-
-
-def search_either_direction(bins: Any, v: Any, side: str, where: str) -> Any:
-    """Return the indices of v in an array on a GPU that is sorted in either direction."""
-    from gpualgo._algorithms.searchsorted import problem
-
-    return run(*problem.binning_problem(bins, v, side, where), None, None, None, None)

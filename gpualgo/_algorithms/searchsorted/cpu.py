@@ -8,10 +8,8 @@ from typing import Any
 import numpy as np
 
 from gpualgo._algorithms.merge_sort.cpu import compared
-from gpualgo._algorithms.merge_sort.problem import Comparison
 from gpualgo._algorithms.searchsorted import problem as at
 from gpualgo._algorithms.searchsorted.problem import Search
-from gpualgo._cpu.kernels import Kernel
 from gpualgo._cpu.launch import Launch
 from gpualgo._cpu.layout import table
 from gpualgo._cpu.plan import Plan, compiled
@@ -34,7 +32,10 @@ def _(
     (out,), first = results, arrays[0]
     step = element.itemsize if element.names else first.strides[0]
     sides = [element if element.names else x.dtype for x in (first, arrays[count])]
-    kernel = _kernel(problem, order, sides, step == sides[0].itemsize)
+    options = order.element, order.directions, problem.is_right, problem.results[0].dtype
+    kernel = compared(
+        "searchsorted", "search_kernel", order, tuple(sides), *options, step == sides[0].itemsize
+    )
     slots = at.SORTED, at.QUERIES, at.OUTPUT
     work, tasks = out.size * num_sorted.bit_length() * _STEP_BYTES, -(-out.size // at.BLOCK)
     arguments = table((0, step, num_sorted, 0, 0, out.size))
@@ -42,11 +43,8 @@ def _(
     is_dense = (out.transpose(axes) if axes else out).flags.c_contiguous
 
     def run(arrays: Sequence[Array], results: Sequence[Array], _: int) -> None:
-        a, v, result = (
-            _joined(arrays[:count], element),
-            _joined(arrays[count:], element),
-            results[0],
-        )
+        a, v = _joined(arrays[:count], element), _joined(arrays[count:], element)
+        (result,) = results
         if axes:
             v, result = v.transpose(axes), result.transpose(axes)
         dense = result if is_dense else np.empty(result.shape, result.dtype)
@@ -65,10 +63,3 @@ def _joined(arrays: Sequence[Array], element: np.dtype[Any]) -> Array:
     for name, array in zip(element.names, arrays, strict=True):
         joined[name] = array
     return joined
-
-
-def _kernel(
-    problem: Search, order: Comparison, sides: Sequence[np.dtype[Any]], is_dense: bool
-) -> Kernel:
-    options = order.element, order.directions, problem.is_right, problem.results[0].dtype, is_dense
-    return compared("searchsorted", "search_kernel", order, tuple(sides), *options)

@@ -37,12 +37,12 @@ def search_kernel(
         is_behind = _behind(fn, element, directions, is_right)
     size = sides[0].itemsize
 
-    def element_at(first: int, step: int, i: int) -> Any:
+    @inline
+    def load_at(first: int, step: int, i: int) -> Any:
         return of_sorted(load(as_sorted(first + i * step), 0))
 
-    load_at = inline(element_at)
-
-    def numbers_of(first: int, step: int, num_sorted: int) -> int:
+    @inline
+    def count_numbers(first: int, step: int, num_sorted: int) -> int:
         """Return the number of elements before the first NaN."""
         low, high = 0, num_sorted
         while low < high:
@@ -53,8 +53,6 @@ def search_kernel(
             else:
                 high = middle
         return low
-
-    count_numbers = inline(numbers_of)
 
     def kernel(table: int, scratch: int, first_task: int, last_task: int) -> None:
         p, results = _words(table), _words(scratch)

@@ -18,6 +18,7 @@ from gpualgo._base.strides import order_of
 from gpualgo._pipeline import checks, device_checks, inputs
 from gpualgo._pipeline.inputs import Views
 from gpualgo._pipeline.problem import Array, Call, Problem, Result, problem_of
+from gpualgo._pipeline.run import run
 
 # --- Argument table of the search kernel on the CPU, and sizes.
 
@@ -170,8 +171,8 @@ def search_problem(
     return problem, views
 
 
-def binning_problem(bins: Any, v: Any, side: str, where: str) -> tuple[Problem, Views]:
-    """Return the problem of a search in an array on a GPU that is sorted in either direction.
+def search_either_direction(bins: Any, v: Any, side: str, where: str) -> Any:
+    """Return the indices of v in an array on a GPU that is sorted in either direction.
 
     If it is descending, results are indices in its reverse, counted from the end.
     """
@@ -180,4 +181,5 @@ def binning_problem(bins: Any, v: Any, side: str, where: str) -> tuple[Problem, 
     if views[0].device < 0 or forms[0] is not None:
         raise TypeError(f"{where}: bins are no array of numbers on a GPU")
     params = (False,), side == "right", INDEX, 1, forms, True
-    return problem_of(Search, views, None, None, params, where, 0), views
+    problem = problem_of(Search, views, None, None, params, where, 0)
+    return run(problem, views, None, None, None, None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from typing import TYPE_CHECKING, Any, overload
 
+from gpualgo._algorithms import typed_as
 from gpualgo._algorithms.segments import problem as of_segments
 from gpualgo._algorithms.segments.problem import (
     Segmented,
@@ -114,30 +115,7 @@ def segmented_reduce(
     return _solve("segmented_reduce", SegmentedReduction, x, offsets, init, op, dtype, out, stream)
 
 
-@overload
-def segmented_inclusive_scan(
-    x: ty.Same, offsets: ty.AnyArray, init: ty.FirstValue | None = None,
-    op: ty.BinaryFunction | Operator = operator.add, *, dtype: ty.DType | None = None,
-    out: ty.Same | None = None, stream: ty.Stream | None = None,
-) -> ty.Same: ...  # fmt: skip
-@overload
-def segmented_inclusive_scan(
-    x: ty.Foreign, offsets: ty.AnyArray, init: ty.FirstValue | None = None,
-    op: ty.BinaryFunction | Operator = operator.add, *, dtype: ty.DType | None = None,
-    out: ty.AnyArray | None = None, stream: ty.Stream | None = None,
-) -> Any: ...  # fmt: skip
-@overload
-def segmented_inclusive_scan(
-    x: ty.Host, offsets: ty.AnyArray, init: ty.FirstValue | None = None,
-    op: ty.BinaryFunction | Operator = operator.add, *, dtype: ty.DType | None = None,
-    out: ty.Host | None = None, stream: ty.Stream | None = None,
-) -> ty.NumPyArray: ...  # fmt: skip
-@overload
-def segmented_inclusive_scan(  # tuples
-    x: ty.Arrays, offsets: ty.AnyArray, init: ty.FirstValues | None = None,
-    op: ty.BinaryFunction | Operator = operator.add, *, dtype: ty.DTypes | None = None,
-    out: ty.Outs | None = None, stream: ty.Stream | None = None,
-) -> Any: ...  # fmt: skip
+@typed_as(segmented_reduce)
 def segmented_inclusive_scan(
     x: Any, offsets: Any, init: Any = None, op: Any = operator.add, *, dtype: Any = None,
     out: Any = None, stream: Any = None,
@@ -191,30 +169,7 @@ def segmented_inclusive_scan(
     )
 
 
-@overload
-def segmented_exclusive_scan(
-    x: ty.Same, offsets: ty.AnyArray, init: ty.FirstValue | None = None,
-    op: ty.BinaryFunction | Operator = operator.add, *, dtype: ty.DType | None = None,
-    out: ty.Same | None = None, stream: ty.Stream | None = None,
-) -> ty.Same: ...  # fmt: skip
-@overload
-def segmented_exclusive_scan(
-    x: ty.Foreign, offsets: ty.AnyArray, init: ty.FirstValue | None = None,
-    op: ty.BinaryFunction | Operator = operator.add, *, dtype: ty.DType | None = None,
-    out: ty.AnyArray | None = None, stream: ty.Stream | None = None,
-) -> Any: ...  # fmt: skip
-@overload
-def segmented_exclusive_scan(
-    x: ty.Host, offsets: ty.AnyArray, init: ty.FirstValue | None = None,
-    op: ty.BinaryFunction | Operator = operator.add, *, dtype: ty.DType | None = None,
-    out: ty.Host | None = None, stream: ty.Stream | None = None,
-) -> ty.NumPyArray: ...  # fmt: skip
-@overload
-def segmented_exclusive_scan(  # tuples
-    x: ty.Arrays, offsets: ty.AnyArray, init: ty.FirstValues | None = None,
-    op: ty.BinaryFunction | Operator = operator.add, *, dtype: ty.DTypes | None = None,
-    out: ty.Outs | None = None, stream: ty.Stream | None = None,
-) -> Any: ...  # fmt: skip
+@typed_as(segmented_reduce)
 def segmented_exclusive_scan(
     x: Any, offsets: Any, init: Any = None, op: Any = operator.add, *, dtype: Any = None,
     out: Any = None, stream: Any = None,

@@ -55,17 +55,18 @@ def _fold_of(fn: Any, get: Any, acc: np.dtype[Any], commutes: bool) -> Any:
     contiguous stretches. For commutative folds of integers LLVM vectorises a plain loop.
     """
 
-    def fold_few(x: Any, start: int, count: int) -> Any:
+    @inline
+    def few(x: Any, start: int, count: int) -> Any:
         value = get(x, start)
         for i in range(start + 1, start + count):
             value = fn(value, get(x, i))
         return value
 
-    few = inline(fold_few)
     if commutes and acc.kind in "iu":
         return few
 
-    def fold_chains(x: Any, p: int, gap: int, step: int, length: int) -> Any:
+    @inline
+    def chains(x: Any, p: int, gap: int, step: int, length: int) -> Any:
         a, b, c, d = get(x, p), get(x, p + gap), get(x, p + 2 * gap), get(x, p + 3 * gap)
         q = p + 4 * gap
         e, f, g, h = get(x, q), get(x, q + gap), get(x, q + 2 * gap), get(x, q + 3 * gap)
@@ -78,8 +79,7 @@ def _fold_of(fn: Any, get: Any, acc: np.dtype[Any], commutes: bool) -> Any:
             g, h = fn(g, get(x, q + 2 * gap)), fn(h, get(x, q + 3 * gap))
         return fn(fn(fn(a, b), fn(c, d)), fn(fn(e, f), fn(g, h)))
 
-    chains = inline(fold_chains)
-
+    @inline
     def fold(x: Any, start: int, count: int) -> Any:
         if count < _LEAST_IN_CHAINS:
             return few(x, start, count)
@@ -96,7 +96,7 @@ def _fold_of(fn: Any, get: Any, acc: np.dtype[Any], commutes: bool) -> Any:
             value = fn(value, few(x, start + done, count - done))
         return value
 
-    return inline(fold)
+    return fold
 
 
 def reduce_kernel(fn: Any, acc: np.dtype[Any], commutes: bool) -> Callable[..., None]:

@@ -12,7 +12,6 @@ from gpualgo._algorithms.select import cuda as reading
 from gpualgo._arrays.view import View
 from gpualgo._base import records
 from gpualgo._base.records import Dtype
-from gpualgo._base.strides import merge
 from gpualgo._cuda import build
 from gpualgo._cuda.build import Spec
 from gpualgo._cuda.headers import Cpp, cpp
@@ -213,8 +212,7 @@ def _(problem: SegmentedScan, views: Sequence[View], op: Operator, targets: Sequ
     (num_items,), written = inputs[0].shape, records.field_dtypes(acc)
     kind = tiles.policy_of(source, written, acc, MARK_BYTES)
     num_tiles = -(-num_items // kind.tile_items)
-    dims = merge([(num_items, tuple(view.strides[0] for view in inputs))])
-    access, fields = reading.access_of(source, dims, [view.ptr for view in inputs], kind.items)
+    access, fields = reading.access_of(source, inputs[0].shape, inputs, kind.items)
     states, num_words = lookback_states(tiles.carry_bytes(num_tiles, acc))
     (num_offsets,), has_starts = offsets.shape, bool(init_views)
     is_one = num_items <= ONE_LAUNCH_ITEMS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpualgo._algorithms.select.problem import BOOL, Marked
+from gpualgo._algorithms.select.problem import BOOL, NO_OPERATOR, Marked
 from gpualgo._arrays.view import View, view_of
 from gpualgo._base import records
 from gpualgo._driver.default_device import CPU
@@ -13,7 +13,7 @@ from gpualgo._lazy.array import LazyArray
 from gpualgo._lazy.combining import check_count, combined, parted, place_lazy
 from gpualgo._lazy.expression import Group
 from gpualgo._lazy.sources import Source
-from gpualgo._operators.operator import Operator, builtin, fuse
+from gpualgo._operators.operator import Operator, fuse
 
 
 def paired_with_mask(
@@ -67,5 +67,5 @@ def _marked(x: Any, predicate: Any, where: str) -> tuple[tuple[View, ...], Opera
         )
     pair = combined(parts, where, lambda nodes: Group(None, *nodes), "")
     check_count(pair.leaves, records.MAX_FIELDS, f"{where}: x and predicate read")
-    op = fuse(builtin("no_operator"), pair.function)
+    op = fuse(NO_OPERATOR, pair.function)
     return pair.views, op, Marked(Source(pair.forms), expression.picked(pair.node))

@@ -8,9 +8,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from gpualgo._algorithms.select import problem as at
-from gpualgo._algorithms.select.problem import HEADS, IF, MARKED, Selecting
+from gpualgo._algorithms.select.problem import BOOL, HEADS, IF, MARKED, NO_OPERATOR, Selecting
 from gpualgo._base import records, threads
-from gpualgo._base.records import Separate
 from gpualgo._cpu.kernels import (
     Applied,
     Kernel,
@@ -24,12 +23,10 @@ from gpualgo._cpu.layout import Dims, ScratchLayout, field_arguments, merge, pac
 from gpualgo._cpu.layout import table as in_words
 from gpualgo._cpu.memory import address
 from gpualgo._cpu.plan import START, Plan, Routine, bytes_of, compiled
-from gpualgo._operators.operator import Operator, builtin
+from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import planners
 
 Array: TypeAlias = np.ndarray[Any, Any]
-_BOOL = np.dtype(np.bool_)
-_NO_OPERATOR = builtin("no_operator")
 _FIRST_LOOK, _GROWTH = 1, 4  # tasks in a search's first batch; factor between batches
 
 
@@ -297,8 +294,8 @@ def written(out: Array, counts: bool = False) -> list[int]:
 def _predicate_code(op: Operator, element: np.dtype[Any]) -> Any:
     """Return the code of f(marks, slots, count), which applies a predicate."""
     numbers = records.field_dtypes(element)
-    argument = Separate(element) if element.names is not None else element
-    return get_kernel(*named("select", "mark_kernel", numbers), Applied(op, (argument,), _BOOL))
+    applied = Applied(op, (records.argument_of(element),), BOOL)
+    return get_kernel(*named("select", "mark_kernel", numbers), applied)
 
 
 def equality_code(op: Operator | None, element: np.dtype[Any]) -> Any:
@@ -306,9 +303,9 @@ def equality_code(op: Operator | None, element: np.dtype[Any]) -> Any:
 
     Without op elements are equal by value.
     """
-    if op is None or op.name == _NO_OPERATOR.name:
+    if op is None or op.name == NO_OPERATOR.name:
         return get_kernel(*named("select", "head_kernel", None, element))
-    applied = Applied(op, (element, element), _BOOL)
+    applied = Applied(op, (element, element), BOOL)
     return get_kernel(*named("select", "head_kernel", element), applied)
 
 

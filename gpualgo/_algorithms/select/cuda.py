@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo._algorithms.select.problem import HEADS, MARKED, Selecting
+from gpualgo._algorithms.select.problem import BOOL, HEADS, MARKED, NO_OPERATOR, Selecting
 from gpualgo._arrays.view import View
 from gpualgo._base import records
 from gpualgo._base.records import Element
-from gpualgo._base.strides import Dims, merge
+from gpualgo._base.strides import merge
 from gpualgo._cuda import build
 from gpualgo._cuda.build import Spec
 from gpualgo._cuda.headers import Cpp, cpp
@@ -21,7 +21,7 @@ from gpualgo._cuda.plan import Clear, Launch, Plan, arg_map, lookback_states
 from gpualgo._cuda.templates import VECTOR_BYTES, WARP, Applied, is_aligned, kernel_spec, launch
 from gpualgo._driver import device as gpu
 from gpualgo._driver import staging
-from gpualgo._operators.operator import Operator, builtin
+from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import host_whole, planners
 from gpualgo._pipeline.problem import Dtype
 
@@ -36,7 +36,6 @@ LATE_ROWS = 2  # rows of marks per warp
 BLOCK_THREADS, BLOCKS_PER_SM = 512, 2
 STAGES = 2  # tiles of kept elements in shared memory
 NARROW_COUNTS = 1 << 32  # counts below this fit into 32 bits, next to a tag in one word
-_BOOL = np.dtype(np.bool_)
 
 
 @dataclass(frozen=True)
@@ -127,9 +126,9 @@ class Kind:
         )  # fmt: skip
         element = records.register_dtype(source)
         arguments = (element,) * (2 if self.criterion == HEADS else 1)
-        keeps: Any = Applied(op, arguments, element if self.criterion == MARKED else _BOOL)
+        keeps: Any = Applied(op, arguments, element if self.criterion == MARKED else BOOL)
         call = None
-        if op.name == "no_operator":  # only its source is called, if it has one
+        if op.name == NO_OPERATOR.name:  # only its source is called, if it has one
             call = Applied(op, (element,), element)
             if self.criterion == HEADS:
                 keeps = cpp("SameValue")
@@ -140,7 +139,6 @@ class Kind:
 
 
 _BYTE = np.dtype(np.uint8)
-_NO_OPERATOR = builtin("no_operator")
 
 
 @planners.for_cuda.register(Selecting)
@@ -156,18 +154,16 @@ def plan_of(problem: Selecting, views: Sequence[View], op: Any, targets: Sequenc
     if problem.criterion == MARKED and not isinstance(source, records.Computed):
         numbers = [*records.field_dtypes(source)[:-1], _BYTE]  # any nonzero byte is true
         source = records.with_fields(source, numbers)
-    strides = zip(*(view.strides for view in views), strict=True)
-    dims = merge(list(zip(shape, strides, strict=True)))
     if _is_index_only(problem):
         tiling = index_policy(gpu.get(device).shared_limit)
     else:
         tiling = policy_of(source, written, gpu.get(device).shared_limit, problem.gives_lengths)
-    access, fields = access_of(source, dims, [view.ptr for view in views], tiling.items)
+    access, fields = access_of(source, shape, views, tiling.items)
     is_wide = num_items >= NARROW_COUNTS
     num_tiles = -(-num_items // tiling.tile_items)
     piece, num_words = lookback_states(8 * num_tiles * (1 + is_wide) * (1 + problem.gives_lengths))
     kind = Kind(
-        _NO_OPERATOR if op is None else op, source, written, access, tiling, problem.criterion,
+        NO_OPERATOR if op is None else op, source, written, access, tiling, problem.criterion,
         is_wide, problem.keeps_rest, problem.gives_lengths, gpu.get(device).capability >= (8, 0),
     )  # fmt: skip
     slots = {
@@ -203,12 +199,13 @@ def _is_index_only(problem: Selecting) -> bool:
 
 
 def access_of(
-    source: records.Element, dims: Dims, pointers: Sequence[int], items: int
+    source: records.Element, shape: tuple[int, ...], views: Sequence[View], items: int
 ) -> tuple[Cpp, dict[str, Any]]:
     """Return how the kernel accesses elements, and the fields of that access's parameters."""
-    numbers = records.field_dtypes(source)
+    numbers, strides = records.field_dtypes(source), zip(*(x.strides for x in views), strict=True)
+    dims = [] if 0 in shape else merge(list(zip(shape, strides, strict=True)))
     if not dims or (len(dims) == 1 and dims[0][1] == records.read_bytes(source)):
-        is_packed = is_aligned(numbers, items, math.gcd(16, *pointers))
+        is_packed = is_aligned(numbers, items, math.gcd(16, *(view.ptr for view in views)))
         return dense(is_packed), {}
     is_even = len(dims) == 1
     return spaced(len(numbers), is_even), {"places": dims}

@@ -13,7 +13,7 @@ from gpualgo._base import records
 from gpualgo._base.errors import CompileError
 from gpualgo._cpu.plan import LEAF
 from gpualgo._lazy.sources import Source, arguments_of, elements_of
-from gpualgo._operators.operator import Operator
+from gpualgo._operators.operator import Operator, builtin
 from gpualgo._pipeline import checks, outputs
 from gpualgo._pipeline.problem import Call, Problem, Result
 
@@ -41,6 +41,8 @@ WRITTEN = 6
 # Selection criteria, named as templates of select/tile.cuh.
 IF, MARKED, HEADS = "KeepIf", "KeepMarked", "KeepHeads"
 BOOL, COUNT = np.dtype(np.bool_), np.dtype(np.int64)
+
+NO_OPERATOR = builtin("no_operator")  # a placeholder, of which only the source is called
 
 
 class Marked(NamedTuple):

@@ -161,10 +161,13 @@ def transform(op: Any, *arrays: Any, dtype: Any = None, out: Any = None, stream:
             views, forms = inputs.several(arrays, _ARGUMENT)
     if out is not None:
         if is_tuple(out):
-            dtype = _requested_dtypes(dtype, out)
+            leaves, form = flatten_tuple(out, "transform: out")
+            targets = [as_view(leaf, name) for leaf, name in leaves]
+            requested = checks.dtypes_of(dtype, form.names, _WHERE)
+            dtype = records.record(form.names, map(_requested, requested, targets))
         else:
             target = as_view(out, "transform: out")
-            dtype = _requested_dtype(dtype, target)
+            dtype = _requested(dtype, target)
             # return out itself, not a view made from its protocol
             out = target if target.owner is out else out
     params = dtype, forms, checks.classes_of(dtype), lazy_forms
@@ -174,19 +177,7 @@ def transform(op: Any, *arrays: Any, dtype: Any = None, out: Any = None, stream:
     return run(problem, views, op, None, out, stream)
 
 
-def _requested_dtypes(dtype: Any, out: Any) -> np.dtype[Any]:
-    leaves, form = flatten_tuple(out, "transform: out")
-    out_dtypes = [as_view(x, name).dtype for x, name in leaves]
-    requested = checks.dtypes_of(dtype, form.names, _WHERE)
-    for dtype_of_out, wanted in zip(out_dtypes, requested, strict=True):
-        if wanted is not None and dtypes.as_dtype(wanted, _WHERE) != dtype_of_out:
-            raise TypeError(
-                f"transform: out has dtype {dtype_of_out} but dtype={wanted}; pass one of them"
-            )
-    return records.record(form.names, out_dtypes)
-
-
-def _requested_dtype(dtype: Any, out: View) -> np.dtype[Any]:
+def _requested(dtype: Any, out: View) -> np.dtype[Any]:
     if dtype is not None and dtypes.as_dtype(dtype, _WHERE) != out.dtype:
         raise TypeError(f"transform: out has dtype {out.dtype} but dtype={dtype}; pass one of them")
     return out.dtype

@@ -16,7 +16,7 @@ from gpualgo._algorithms.transform.problem import (
     Transformation,
 )
 from gpualgo._base import records
-from gpualgo._cpu.kernels import Applied, Kernel, get_kernel, named
+from gpualgo._cpu.kernels import Applied, get_kernel, named
 from gpualgo._cpu.launch import Launch
 from gpualgo._cpu.layout import (
     Dims,
@@ -29,6 +29,7 @@ from gpualgo._cpu.layout import (
 from gpualgo._cpu.memory import address, run_captured
 from gpualgo._cpu.plan import Plan, compiled
 from gpualgo._operators.operator import Operator
+from gpualgo._operators.tokens import same
 from gpualgo._pipeline import planners
 
 _LONG_ROW = 256  # innermost rows of at least this many elements are read in place
@@ -60,9 +61,9 @@ def gapless(
     if isinstance(source, records.Computed):
         element = records.register_dtype(source)
         fields = records.field_dtypes(element)
-        applied = Applied(op.source, tuple(map(records.operand_dtype, source.numbers)), element)
         if arrays[0].size:
-            compute = plan_of(applied, arrays, [np.empty(shape, field) for field in fields]).run
+            outs = [np.empty(shape, field) for field in fields]
+            compute = plan_of(elements_of(source, op, element), arrays, outs).run
 
     def elements(arrays: Sequence[Array]) -> list[Array]:
         if isinstance(source, records.Computed):
@@ -79,8 +80,14 @@ def gapless(
 
 def combine(op: Operator, acc: Any, arrays: Sequence[Array], outs: Sequence[Array]) -> Plan:
     """Return the plan of outs = op(a, b); `arrays` are the fields of a, then those of b."""
-    argument = records.Separate(acc) if records.is_record(acc) else acc
-    return plan_of(Applied(op, (argument, argument), acc), arrays, outs)
+    return plan_of(Applied(op, (records.argument_of(acc),) * 2, acc), arrays, outs)
+
+
+def elements_of(source: records.Source, op: Operator, element: Any) -> Applied:
+    """Return what converts source's elements to a dtype, or computes them by op's source."""
+    if isinstance(source, records.Computed):
+        return Applied(op.source, tuple(map(records.operand_dtype, source.numbers)), element)
+    return Applied(Operator(same), (records.argument_of(source),), element)
 
 
 def plan_of(applied: Applied, arrays: Sequence[Array], outs: Sequence[Array]) -> Plan:
@@ -128,8 +135,10 @@ def _launch(
     strides = [[dim[1 + i] for dim in dims] for i in range(len(operands))]
     arguments = table((out.size, step, row, len(dims)), *entries, lengths, *strides, (0,))
     num_bytes = len(operands) * (64 + CHUNK * max(array.itemsize for array in operands))
+    inputs = records.slots(applied.arguments)
+    code = named("transform", "transform_kernel", applied.result_dtype, inputs, slots)
     return Launch(
-        _kernel(applied, slots), arguments,
+        get_kernel(*code, applied), arguments,
         [len(arguments) - 1]
         + [HEAD + RECORD * k for k in (*range(count, len(operands)), *range(count))],
         num_bytes, -(-out.size // CHUNK), out.size * sum(array.itemsize for array in operands),
@@ -160,9 +169,3 @@ def _mode(dims: Dims, operand: int, dtype: np.dtype[Any], size: int) -> int:
     if step == itemsize and dims[-1][0] >= _LONG_ROW:
         return ROWS
     return packer(itemsize, step, size)
-
-
-def _kernel(applied: Applied, slots: tuple[int, ...]) -> Kernel:
-    result, inputs = applied.result_dtype, records.slots(applied.arguments)
-    assert result is not None
-    return get_kernel(*named("transform", "transform_kernel", result, inputs, slots), applied)

@@ -22,6 +22,7 @@ from gpualgo._driver import device as gpu
 from gpualgo._driver import driver, staging
 from gpualgo._driver.pinned import MOST_LANES, SLOT_BYTES, CopyLane
 from gpualgo._operators.operator import Operator, without_source
+from gpualgo._operators.tokens import same
 from gpualgo._pipeline import host_whole, planners
 from gpualgo._pipeline.host_whole import Operand
 from gpualgo._pipeline.problem import NO_INIT, Problem
@@ -143,9 +144,16 @@ def combine(
     at: ArgMap | None = None,
 ) -> Plan:  # fmt: skip
     """Return the plan of targets = op(a, b); `views` are the fields of a, then those of b."""
-    argument = records.Separate(acc) if records.is_record(acc) else acc
-    applied = Applied(without_source(op), (argument, argument), acc)
+    applied = Applied(without_source(op), (records.argument_of(acc),) * 2, acc)
     return plan_of(applied, views, targets[0].shape, targets, at)
+
+
+def elements_of(source: records.Source, op: Operator, element: np.dtype[Any]) -> Applied:
+    """Return what converts source's elements to a dtype, or computes them by op's source."""
+    if isinstance(source, records.Computed):
+        numbers = source.numbers
+        return Applied(op.source, tuple(map(records.operand_dtype, numbers)), element, numbers)
+    return Applied(Operator(same), (records.argument_of(source),), element)
 
 
 def plan_of(
