@@ -203,10 +203,10 @@ def _cache_entry(made: LazyArray, views: list[View], pointers: list[int]) -> _En
     made.dtype  # noqa: B018  # computes the dtype, which is cached
     if not tables:
         return _Entry(_without_leaves(made, made.node, made.function), places, None, ())
-    bind, captured = expression.binder_of(made.node, len(made.leaves))
+    template, captured = expression.template_of(made.node, len(made.leaves))
     node = expression.with_leaves(made.node, value=lambda value: tables.get(id(value), value))
     captured = [tables.get(id(value), value) for value in captured]
-    return _Entry(_without_leaves(made, node, None), places, bind, tuple(captured))
+    return _Entry(_without_leaves(made, node, None), places, template.bound, tuple(captured))
 
 
 def _is_plain(value: Any) -> bool:
