@@ -99,9 +99,12 @@ def _of_view(view: View, where: str) -> LazyArray:
     checks.element(view, name, func_name)
     if view.device != CPU:
         checks.aligned(view, name, func_name)
-    array_leaf = expression.of_view(view)
     text = f"{getattr(view.library, 'name', 'array')} {view.dtype}"
-    return LazyArray(view.shape, expression.Leaf(0), [array_leaf], text)
+    return of_leaf(expression.of_view(view), text)
+
+
+def of_leaf(one: InputArray, text: str = "") -> LazyArray:
+    return LazyArray(one.array.shape, expression.Leaf(0), [one], text)
 
 
 def combined(parts: Sequence[Part], where: str, node: Callable[[list[Node]], Node], text: str
@@ -253,15 +256,13 @@ def applied(op: Any, arguments: Sequence[Any], where: str, dtype: Any = None) ->
     if dtype is None:
         return result
     dtype_of_op = result.dtype
-    wanted = checks.requested_dtype(dtype_of_op, dtype, where) if _is_tuple_dtype(dtype) else None
+    sources = records.field_dtypes(dtype_of_op)
+    wanted = None
+    if isinstance(dtype, tuple) or getattr(dtype, "names", None) is not None:
+        wanted = checks.requested_dtype(dtype_of_op, dtype, where)
     if wanted is None:
-        scalar_dtype = dtypes.as_dtype(dtype, where)
-        wanted = records.with_fields(
-            dtype_of_op, [scalar_dtype] * len(records.field_dtypes(dtype_of_op))
-        )
-    for source, target in zip(
-        records.field_dtypes(dtype_of_op), records.field_dtypes(wanted), strict=True
-    ):
+        wanted = records.with_fields(dtype_of_op, [dtypes.as_dtype(dtype, where)] * len(sources))
+    for source, target in zip(sources, records.field_dtypes(wanted), strict=True):
         if not dtypes.can_cast(source, target):
             raise TypeError(
                 f"{where}: op returns {source}, which does not fit {target}; pass "
@@ -269,10 +270,6 @@ def applied(op: Any, arguments: Sequence[Any], where: str, dtype: Any = None) ->
             )
     node = cast_to(result.node, dtype_of_op, wanted)
     return LazyArray(result.shape, node, result.leaves, text, result.forms)
-
-
-def _is_tuple_dtype(dtype: Any) -> bool:
-    return isinstance(dtype, tuple) or getattr(dtype, "names", None) is not None
 
 
 def _shown(part: Part) -> str:
@@ -320,9 +317,7 @@ def reshaped(x: LazyArray, shape: tuple[int, ...], text: str) -> LazyArray:
     leaves = [one.with_array(a) for one, a in zip(x.leaves, arrays, strict=True) if a is not None]
     if len(leaves) == len(x.leaves):
         return LazyArray(shape, x.node, leaves, text, x.forms)
-    positions = LazyArray(
-        shape, expression.Leaf(0), [expression.positions(shape, place=x.wish)], ""
-    )
+    positions = of_leaf(expression.positions(shape, place=x.wish))
 
     def node(nodes: list[Node]) -> Node:
         return at(x, _unravelled(nodes[0], x.shape))
@@ -373,9 +368,9 @@ def _leaf_at(one: InputArray, indices: Sequence[Node]) -> Node:
 
 def _capturable(one: InputArray) -> Any:
     """Return a leaf's array in a form that operators may capture."""
-    if one.device == CPU:
-        return one.array
     array = one.array
+    if one.device == CPU:
+        return array
     return DeviceArray(
         one.address, array.shape, array.strides, one.dtype, one.device,
         one.library.stream(one.device), True, one.owner,
@@ -389,12 +384,10 @@ def aligned(x: Any, where: str) -> LazyArray:
     copy is a recorded call.
     """
     lazy = zipped(x, where)
-    leaves = [one if is_aligned(one) else one.with_array(_copied(one)) for one in lazy.leaves]
+    leaves = [
+        one if is_aligned(one) else one.with_array(hooks.copy(of_leaf(one))) for one in lazy.leaves
+    ]
     return LazyArray(lazy.shape, lazy.node, leaves, lazy.text, lazy.forms)
-
-
-def _copied(one: InputArray) -> Any:
-    return hooks.copy(LazyArray(one.array.shape, expression.Leaf(0), [one], ""))
 
 
 def is_aligned(one: InputArray) -> bool:
@@ -457,5 +450,4 @@ def _along(
     shape: tuple[int, ...], before: int, after: int, place: expression.Place
 ) -> list[LazyArray]:
     axes = [*range(before), *range(len(shape) - after, len(shape))]
-    index_leaves = [expression.along(shape, axis, place) for axis in axes]
-    return [LazyArray(shape, expression.Leaf(0), [one], "") for one in index_leaves]
+    return [of_leaf(expression.along(shape, axis, place)) for axis in axes]

@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from gpualgo._arrays import protocols
 from gpualgo._arrays.view import NumPyOnCPU
 from gpualgo._base import dtypes, recording, records
 from gpualgo._driver import default_device
 from gpualgo._driver.default_device import CPU
 from gpualgo._lazy import expression, hooks, is_lazy
 from gpualgo._lazy.array import LazyArray, is_number
-from gpualgo._lazy.combining import zipped
+from gpualgo._lazy.combining import of_leaf, zipped
 from gpualgo._lazy.expression import Call, Value
 from gpualgo._operators.tokens import philox
 
@@ -148,14 +149,8 @@ def _positions(
     place: expression.Place = (CPU, None)
     if device is not None:
         device_number = default_device.parse(device, where)
-        place = (CPU, NumPyOnCPU) if device_number == CPU else (device_number, _device_library())
-    return LazyArray(shape, expression.Leaf(0), [expression.positions(shape, dtype, place)], "")
-
-
-def _device_library() -> Any:
-    from gpualgo._arrays import protocols
-
-    return protocols.at(0)
+        place = (CPU, NumPyOnCPU) if device_number == CPU else (device_number, protocols.at(0))
+    return of_leaf(expression.positions(shape, dtype, place))
 
 
 def _shape(shape: Any, where: str) -> tuple[int, ...]:
@@ -206,9 +201,6 @@ def _placeholder(x: LazyArray) -> Any:
             return np.empty(x.shape, dtype)  # never written, so it takes no physical memory
         return library.empty(x.shape, dtype, device, None)
 
-    form = x.form
-    return (
-        new(x.dtype)
-        if form is None
-        else form.packed([new(d) for d in records.field_dtypes(x.dtype)])
-    )
+    if x.form is None:
+        return new(x.dtype)
+    return x.form.packed([new(d) for d in records.field_dtypes(x.dtype)])

@@ -102,12 +102,13 @@ def within(
     view: View, address: int, shape: tuple[int, ...], strides: tuple[int, ...]
 ) -> InputArray:
     """Return the leaf of a part of an array that starts at an address."""
-    array, dtype = np.asarray(Interface(address, shape, strides)), view.dtype
-    if view.device == CPU:
-        is_plain = dtype.isbuiltin == 1
-        typestr = dtype.str if is_plain else f"|V{dtype.itemsize}"
+    dtype = view.dtype
+    if view.device != CPU:
+        array = np.asarray(Interface(address, shape, strides))
+    else:
+        typestr = dtype.str if dtype.isbuiltin == 1 else f"|V{dtype.itemsize}"
         array = np.asarray(Interface(address, shape, strides, typestr, owner=view.owner))
-        array = array if is_plain else array.view(dtype)
+        array = array.view(dtype)
     return InputArray(array, dtype, view.device, view.library, view.owner)
 
 
@@ -116,19 +117,19 @@ Place = tuple[int, Any]
 
 
 def positions(
-    shape: Sequence[int], dtype: np.dtype[Any] = records.POSITION, place: Place = (CPU, None)
-) -> InputArray:
-    """Return an index leaf: 0, 1, … in C order."""
-    shape = tuple(shape)
-    array = np.asarray(Interface(records.ORIGIN, shape, dense_strides(shape, 1)))
+    shape: Sequence[int], dtype: np.dtype[Any] = records.POSITION, place: Place = (CPU, None),
+    strides: tuple[int, ...] | None = None,
+) -> InputArray:  # fmt: skip
+    """Return an index leaf, by default 0, 1, … in C order."""
+    strides = dense_strides(shape, 1) if strides is None else strides
+    array = np.asarray(Interface(records.ORIGIN, tuple(shape), strides))
     return InputArray(array, dtype, *place, None)
 
 
 def along(shape: Sequence[int], axis: int, place: Place = (CPU, None)) -> InputArray:
     """Return an index leaf whose elements are the indices along one axis."""
     strides = tuple(int(i == axis) for i in range(len(shape)))
-    array = np.asarray(Interface(records.ORIGIN, tuple(shape), strides))
-    return positions((), place=place).with_array(array)
+    return positions(shape, records.POSITION, place, strides)
 
 
 def reshaped(array: Array, shape: tuple[int, ...]) -> Array | None:
@@ -255,19 +256,14 @@ def function_of(root: Node, num_fields: int) -> types.FunctionType:
     Expressions of the same structure and functions share its code object, with which data about
     captured numbers is stored.
     """
-    template, captured = _template_of(root, num_fields)
+    template, captured = template_of(root, num_fields)
     return template.function(captured)
 
 
-def binder_of(root: Node, num_fields: int) -> tuple[Callable[..., Any], list[Any]]:
-    """Return a function that binds captured values to such a function, and the values."""
-    template, captured = _template_of(root, num_fields)
-    return template.bound, captured
-
-
-def _template_of(root: Node, num_fields: int) -> tuple[_Template, list[Any]]:
+def template_of(root: Node, num_fields: int) -> tuple[_Template, list[Any]]:
+    """Return the template of an expression, and the values that its function captures."""
     text, captured = _source_of(root, num_fields)
-    functions = [_code_or_callable(value) for value in captured if callable(value)]
+    functions = [getattr(python_function(fn), "__code__", fn) for fn in captured if callable(fn)]
 
     def make() -> _Template:
         scope: dict[str, Any] = {}
@@ -302,11 +298,6 @@ def _is_foreign(code: Any) -> bool:
     return isinstance(code, types.CodeType) and not code.co_filename.startswith(_PACKAGE)
 
 
-def _code_or_callable(fn: Any) -> Any:
-    function = python_function(fn)
-    return fn if function is None else function.__code__
-
-
 def _source_of(root: Node, num_fields: int) -> tuple[str, list[Any]]:
     """Return the source of `bind`, which returns the function, and the values to capture."""
     names: dict[int, str] = {}
@@ -316,15 +307,24 @@ def _source_of(root: Node, num_fields: int) -> tuple[str, list[Any]]:
     def capture(value: Any) -> str:
         return captured.setdefault(id(value), (f"c{len(captured)}", value))[0]
 
+    def source(node: Node) -> str:
+        first, *others = arguments = [names[id(argument)] for argument in node.arguments]
+        if node.kind == "item":
+            return f"{first}[{node.what}]"
+        if node.what is AT:
+            return f"{first}[{', '.join(others)}]"
+        if node.what is None:
+            return f"({', '.join(arguments)},)"
+        return f"{capture(node.what)}({', '.join(arguments)})"
+
     for node in nodes_of(root):
         if node.kind == "leaf":
             names[id(node)] = f"a{node.what}"
         elif node.kind == "value":
             names[id(node)] = capture(node.what)
         else:
-            arguments = [names[id(argument)] for argument in node.arguments]
             names[id(node)] = name = f"t{len(lines)}"
-            lines.append(f"{name} = {_source_of_node(node, arguments, capture)}")
+            lines.append(f"{name} = {source(node)}")
     parameters = ", ".join(f"a{i}" for i in range(num_fields))
     body = "".join(f"        {line}\n" for line in lines)
     captured_names = ", ".join(name for name, _ in captured.values())
@@ -333,16 +333,6 @@ def _source_of(root: Node, num_fields: int) -> tuple[str, list[Any]]:
         f"{names[id(root)]}\n    return {ELEMENT}\n"
     )
     return text, [value for _, value in captured.values()]
-
-
-def _source_of_node(node: Node, arguments: list[str], capture: Callable[[Any], str]) -> str:
-    if node.kind == "item":
-        return f"{arguments[0]}[{node.what}]"
-    if node.what is AT:
-        return f"{arguments[0]}[{', '.join(arguments[1:])}]"
-    if node.what is None:
-        return f"({''.join(f'{argument}, ' for argument in arguments)})"
-    return f"{capture(node.what)}({', '.join(arguments)})"
 
 
 def AT(array: Any, *places: Any) -> Any:

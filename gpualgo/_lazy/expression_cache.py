@@ -19,7 +19,7 @@ from gpualgo._base.memo import Memo
 from gpualgo._base.strides import bounds
 from gpualgo._driver.default_device import CPU
 from gpualgo._lazy import LAZY, expression, is_lazy
-from gpualgo._lazy.array import LazyArray
+from gpualgo._lazy.array import LazyArray, is_number
 from gpualgo._lazy.combining import led_by, zipped
 from gpualgo._lazy.expression import InputArray
 
@@ -190,7 +190,7 @@ def _cache_entry(made: LazyArray, views: list[View], pointers: list[int]) -> _En
     places = _locations_of(made, views, pointers)
     tables: dict[int, _Table] = {}
     for value in expression.values_of(made.node):
-        if _is_plain(value):
+        if is_number(value):
             continue
         if not isinstance(value, DeviceArray):
             return None
@@ -203,14 +203,10 @@ def _cache_entry(made: LazyArray, views: list[View], pointers: list[int]) -> _En
     made.dtype  # noqa: B018  # computes the dtype, which is cached
     if not tables:
         return _Entry(_without_leaves(made, made.node, made.function), places, None, ())
-    bind, captured = expression.binder_of(made.node, len(made.leaves))
+    template, captured = expression.template_of(made.node, len(made.leaves))
     node = expression.with_leaves(made.node, value=lambda value: tables.get(id(value), value))
     captured = [tables.get(id(value), value) for value in captured]
-    return _Entry(_without_leaves(made, node, None), places, bind, tuple(captured))
-
-
-def _is_plain(value: Any) -> bool:
-    return isinstance(value, (bool, int, float, complex, np.number, np.bool_))
+    return _Entry(_without_leaves(made, node, None), places, template.bound, tuple(captured))
 
 
 def _without_leaves(made: LazyArray, node: Any, function: Any) -> LazyArray:

@@ -23,62 +23,46 @@ MAKE_REAL = (
 
 def called(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Return the result of a ufunc, or of one of its methods, for arguments with a lazy array."""
-    name = f"np.{ufunc.__name__}"
-    out = _out(kwargs.pop("out", None), name)
+    is_call = method == "__call__"
+    name = f"np.{ufunc.__name__}" if is_call else f"np.{ufunc.__name__}.{method}"
+    out = kwargs.pop("out", None)
+    outs = out if isinstance(out, tuple) else (out,)
+    for one in outs:
+        no_lazy_out(one, name)
     if kwargs.get("where", True) is True:
         kwargs.pop("where", None)
+    is_known = method in ("reduce", "accumulate") and ufunc.nin == 2
+    if is_call:
+        is_known = ufunc is np.divmod or table.entry_of(ufunc) is not None
+    if not is_known:
+        raise TypeError(f"{name}: {MAKE_REAL}")
+    for option in kwargs:
+        if option not in (("dtype",) if is_call else ("axis", "dtype", "keepdims", "initial")):
+            raise no_option(name, option)
     # NumPy converts its scalars to 0-d arrays before it calls `__array_ufunc__`.
     inputs = tuple([x[()] if type(x) is np.ndarray and not x.ndim else x for x in inputs])
-    if method == "__call__":
-        return _computed(ufunc, name, inputs, kwargs, out)
-    name = f"{name}.{method}"
-    if method not in ("reduce", "accumulate") or ufunc.nin != 2:
-        raise TypeError(f"{name}: {MAKE_REAL}")
-    for option in kwargs:
-        if option not in ("axis", "dtype", "keepdims", "initial"):
-            raise no_option(name, option)
-    of_numpy = getattr(import_module("gpualgo.numpy"), ufunc.__name__)
-    return getattr(of_numpy, method)(*inputs, out=out[0], **kwargs)
-
-
-def _computed(
-    ufunc: np.ufunc, name: str, inputs: tuple[Any, ...], kwargs: dict[str, Any],
-    out: tuple[Any, ...],
-) -> Any:  # fmt: skip
-    if ufunc is not np.divmod and table.entry_of(ufunc) is None:
-        raise TypeError(f"{name}: {MAKE_REAL}")
-    dtype = kwargs.pop("dtype", None)
-    for option in kwargs:
-        raise no_option(name, option)
-    is_lazy = all(one is None for one in out)
+    if not is_call:
+        of_numpy = getattr(import_module("gpualgo.numpy"), ufunc.__name__)
+        return getattr(of_numpy, method)(*inputs, out=outs[0], **kwargs)
+    dtype = kwargs.get("dtype")
+    is_lazy = all(one is None for one in outs)
     if is_lazy and dtype is None:
         parts = (np.floor_divide, np.remainder) if ufunc is np.divmod else (ufunc,)
         made = tuple([hooks.applied(part, inputs, name) for part in parts])
         return made if len(made) > 1 else made[0]
     computed = import_module("gpualgo.numpy._ufuncs").computed
-    out = (None,) * ufunc.nout if is_lazy else out
-    return computed(ufunc, ufunc, inputs, is_lazy, out, True, dtype, "same_kind", name)
+    outs = (None,) * ufunc.nout if is_lazy else outs
+    return computed(ufunc, ufunc, inputs, is_lazy, outs, True, dtype, "same_kind", name)
 
 
 def written(x: Any, out: Any, name: str) -> Any:
-    hooks.copy(_broadcast(x, out, name), out=out)
-    return out
-
-
-def _broadcast(x: Any, out: Any, name: str) -> Any:
     shape = tuple(getattr(out, "shape", x.shape))
-    if x.shape == shape:
-        return x
-    if np.broadcast_shapes(x.shape, shape) != shape:
-        raise ValueError(f"{name}: out has shape {shape}, the result has {x.shape}")
-    return x.broadcast_to(shape)
-
-
-def _out(out: Any, name: str) -> tuple[Any, ...]:
-    given = out if isinstance(out, tuple) else (out,)
-    for one in given:
-        no_lazy_out(one, name)
-    return given
+    if x.shape != shape:
+        if np.broadcast_shapes(x.shape, shape) != shape:
+            raise ValueError(f"{name}: out has shape {shape}, the result has {x.shape}")
+        x = x.broadcast_to(shape)
+    hooks.copy(x, out=out)
+    return out
 
 
 def no_lazy_out(out: Any, name: str) -> None:
@@ -147,8 +131,6 @@ def _dtype_of(x: Any, name: str) -> np.dtype[Any]:
     return dtypes.as_dtype(x.dtype, name) if hasattr(x, "dtype") else np.asarray(x).dtype
 
 
-Unary = Callable[[Any], Any]
-Binary = Callable[[Any, Any], Any]
 # Operands that NumPy would convert to arrays (also of objects) or repeat.
 _NO_OPERANDS = (list, dict, set, frozenset, str, bytes, type(None))
 
@@ -163,19 +145,15 @@ def _applied(fn: Callable[..., Any], *arguments: Any) -> Any:
     return hooks.applied(fn, arguments, fn.__name__)
 
 
-def _unary(fn: Unary) -> Unary:
-    return lambda self: _applied(fn, self)
+def _operator(fn: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda *arguments: _applied(fn, *arguments)
 
 
-def _binary(fn: Binary) -> Binary:
-    return lambda self, other: _applied(fn, self, other)
+def _with_reflected(fn: Callable[..., Any]) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    return _operator(fn), lambda self, other: _applied(fn, other, self)
 
 
-def _with_reflected(fn: Binary) -> tuple[Binary, Binary]:
-    return _binary(fn), lambda self, other: _applied(fn, other, self)
-
-
-def _conversion(convert: Callable[[Any], Any]) -> Unary:
+def _conversion(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda self: self._number(convert)
 
 
@@ -204,11 +182,11 @@ class Operators:
     __and__, __rand__ = _with_reflected(operator.and_)
     __or__, __ror__ = _with_reflected(operator.or_)
     __xor__, __rxor__ = _with_reflected(operator.xor)
-    __lt__, __le__ = _binary(operator.lt), _binary(operator.le)
-    __gt__, __ge__ = _binary(operator.gt), _binary(operator.ge)
-    __eq__, __ne__ = _binary(operator.eq), _binary(operator.ne)
-    __neg__, __pos__ = _unary(operator.neg), _unary(operator.pos)
-    __abs__, __invert__ = _unary(operator.abs), _unary(operator.invert)
+    __lt__, __le__ = _operator(operator.lt), _operator(operator.le)
+    __gt__, __ge__ = _operator(operator.gt), _operator(operator.ge)
+    __eq__, __ne__ = _operator(operator.eq), _operator(operator.ne)
+    __neg__, __pos__ = _operator(operator.neg), _operator(operator.pos)
+    __abs__, __invert__ = _operator(operator.abs), _operator(operator.invert)
 
     def __divmod__(self, other: Any) -> tuple[Any, Any]:
         return self // other, self % other

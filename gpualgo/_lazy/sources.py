@@ -17,27 +17,27 @@ from gpualgo._operators.operator import Operator, as_operator
 from gpualgo._operators.tokens import same
 from gpualgo._pipeline import checks, inputs, outputs
 
-# Operators fused with lazy arrays' functions, if both are the package's own. They are cached from
-# their second call on, when the captured numbers that must be constants are known.
-_joints: Memo[Operator] = Memo(1 << 9)
-_fused: Memo[Operator] = Memo(1 << 9)
+# Operators fused with lazy arrays' functions, if both are the package's own, by ELEMENT or RESULT,
+# the operator and the function. They are cached from their second call on, when the captured
+# numbers that must be constants are known.
+_fused: Memo[Operator] = Memo(1 << 10)
 _seen: Memo[bool] = Memo(1 << 10)
+ELEMENT, RESULT = "element", "result"  # op combines elements, op is applied to each
 
 
-def cache_fusion(known: Memo[Operator], op: Any, function: Any, fused_op: Operator) -> None:
-    """Cache the fusion of one of the package's operators with a function, on the second call."""
+def _cache_fusion(key: tuple[str, Any, Any], fused_op: Operator) -> None:
     from gpualgo._lazy.expression import is_own
 
-    key = (op, function)
+    op = key[1]
     if not is_own(op.fn if isinstance(op, Operator) else op):
         return
-    if _seen.get((id(known), key)) is None:
-        _seen.add((id(known), key), True)
+    if _seen.get(key) is None:
+        _seen.add(key, True)
         return
     resolved = resolve(fused_op.fn)
     if not resolved.arrays:
         fused_op._resolved = resolved
-        known.add(key, fused_op)
+        _fused.add(key, fused_op)
 
 
 class Source(NamedTuple):
@@ -78,12 +78,13 @@ def input_of(
 
     (x,) = combining.place_lazy((x,), beside, where)
     lazy = combining.zipped(x, f"{where}: x")
-    if lazy.is_kept and (cached := _joints.get((op, lazy.function))) is not None:
+    key = (ELEMENT, op, lazy.function) if lazy.is_kept else None
+    if key is not None and (cached := _fused.get(key)) is not None:
         return lazy.views, cached, Source(lazy.forms)
     combining.check_count(lazy.leaves, records.MAX_FIELDS, f"{where}: x reads")
     fused_op = fuse(as_operator(op, where, num_arguments), lazy.function)
-    if lazy.is_kept:
-        cache_fusion(_joints, op, lazy.function, fused_op)
+    if key is not None:
+        _cache_fusion(key, fused_op)
     return lazy.views, fused_op, Source(lazy.forms)
 
 
@@ -128,11 +129,12 @@ def fused(
     ):  # it looks up elements
         return first.function, first.views, (None,) * len(first.views), first.forms
     is_kept = len(arguments) == 1 and not isinstance(first, tuple) and first.is_kept
-    if is_kept and (cached := _fused.get((op, first.function))) is not None:
+    key = (RESULT, op, first.function) if is_kept else None
+    if key is not None and (cached := _fused.get(key)) is not None:
         return cached, first.views, (None,) * len(first.views), first.forms
     lazy = combining.applied(op, arguments, where)
-    if is_kept and len(lazy.views) == len(first.views):
-        cache_fusion(_fused, op, first.function, as_operator(lazy.function, where, len(lazy.views)))
+    if key is not None and len(lazy.views) == len(first.views):
+        _cache_fusion(key, as_operator(lazy.function, where, len(lazy.views)))
     return lazy.function, lazy.views, (None,) * len(lazy.views), lazy.forms
 
 

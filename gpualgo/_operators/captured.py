@@ -256,8 +256,8 @@ SHORT_POWERS = frozenset((-1, 0.5, *WHOLE_POWERS))
 class DataPlaceholder:
     """Placeholder of a data number in an operator's copy.
 
-    numba evaluates constants to prune branches, which affects the type of the result. Comparing a
-    placeholder therefore raises `ConstantNeeded`, and the number is compiled in as a constant.
+    numba evaluates constants to prune branches, which affects the type of the result: a comparison
+    raises `ConstantNeeded`, and the number is compiled in as a constant.
     """
 
     __slots__ = ("number",)
@@ -369,7 +369,9 @@ class Packer:
 
     def __init__(self, numbers: Sequence[Number]) -> None:
         self._types = [number.type for number in numbers]
-        self._pack = struct.Struct("<" + "".join(map(_code, numbers))).pack
+        codes = {"float": "d", "int": "q", "complex": "dd"}
+        parts = [codes.get(number.kind, f"{8 * number.num_words}s") for number in numbers]
+        self._pack = struct.Struct("<" + "".join(parts)).pack
         bounds = [(i, *number.bounds) for i, number in enumerate(numbers) if number.bounds]
         self._bounded = tuple(bounds)
         self._exponents = [i for i, number in enumerate(numbers) if number.is_exponent]
@@ -400,10 +402,3 @@ def _parts(value: Any) -> tuple[Any, ...]:
     if isinstance(value, np.generic):
         return (value.tobytes(),)
     return (value.real, value.imag) if type(value) is complex else (value,)
-
-
-_CODES = {"float": "d", "int": "q", "complex": "dd"}
-
-
-def _code(number: Number) -> str:
-    return _CODES.get(number.kind) or f"{8 * number.num_words}s"

@@ -13,49 +13,16 @@ import builtins
 import enum
 import types
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from gpualgo._arrays.view import View
 from gpualgo._base import records
 from gpualgo._base.errors import CapturesChanged, CompileError
 from gpualgo._base.memo import Memo
-from gpualgo._operators import captured
-from gpualgo._operators.captured import (
-    SHORT_POWERS,
-    DataPlaceholder,
-    FixedPolicy,
-    Key,
-    Location,
-    Number,
-    Policy,
-    Resolved,
-    Token,
-    number_of,
-)
-from gpualgo._operators.tokens import (
-    ANY,
-    CELLS,
-    CONTENTS,
-    COPIED,
-    DEFAULTS,
-    MISSING,
-    Guard,
-    Reads,
-    Source,
-    Tree,
-    content_of,
-    content_of_code,
-    contents_of,
-    intern,
-    is_lasting,
-    is_library,
-    number_token,
-    object_token,
-    parameters_of,
-    reads_of,
-    source_of,
-    value_at,
-)
+from gpualgo._operators import captured, tokens
+from gpualgo._operators.captured import FixedPolicy, Key, Location, Number, Policy, Resolved, Token
+from gpualgo._operators.tokens import ANY, MISSING, Guard, Reads, Source, Tree, contents_of, intern
 
 # --- Snapshots of operators: their content, and a copy that reads no variables.
 #
@@ -104,12 +71,14 @@ class Snapshot:
             self._expect_function(copied, is_own_cell)
             return ("again", copied.number), copied.copy
         code, defaults, kwdefaults = fn.__code__, fn.__defaults__, fn.__kwdefaults__
-        names: dict[str, Any] = {"__name__": fn.__module__, COPIED: True}
+        names: dict[str, Any] = {"__name__": fn.__module__, tokens.COPIED: True}
         cells = tuple(types.CellType() for _ in fn.__closure__ or ())
         copy = types.FunctionType(code, names, fn.__name__, None, cells or None)
         facts, num_arrays = facts_of(code), len(self.arrays)
         is_closed = facts.closed_key is not None and defaults is None and kwdefaults is None
-        copied = _Copied(fn, copy, len(self._functions), defaults, is_closed)
+        number = len(self._functions)
+        # The operator's own code is what a guard is found by.
+        copied = _Copied(fn, copy, number, defaults, is_closed, is_guarded=not number)
         self._functions[id(fn)] = copied
         self.guard.is_stable &= kwdefaults is None
         self._expect_function(copied, is_own_cell)
@@ -117,7 +86,7 @@ class Snapshot:
             self.guard.code = code
             self.guard.globals = fn.__globals__ if facts.reads.globals else None
         if facts.reads.globals or (self._depth and not is_closed):
-            self.guard.is_stable &= is_lasting(fn.__globals__)  # the guard keeps it alive
+            self.guard.is_stable &= tokens.is_lasting(fn.__globals__)  # the guard keeps it alive
         self._depth += 1
         token = (
             "function",
@@ -140,14 +109,14 @@ class Snapshot:
         self, fn: types.FunctionType, code: types.CodeType, cells: tuple[types.CellType, ...],
         reads: Reads, number: int,
     ) -> Token:  # fmt: skip
-        tokens = []
+        parts: list[Token] = []
         is_own = self._depth == 1
         for index, (cell, original) in enumerate(zip(cells, fn.__closure__ or (), strict=True)):
-            source: Source = (CELLS, index) if is_own else (original, CONTENTS)
+            source: Source = (tokens.CELLS, index) if is_own else (original, tokens.CONTENTS)
             value = contents_of(original)
             if value is MISSING:
                 self.guard.expect(*source, value)
-                tokens.append(("empty",))
+                parts.append(("empty",))
                 continue
             tree = reads.variables.get(code.co_freevars[index], {})
             token, copy = self._variable(value, source, (number, index), tree, reads)
@@ -155,13 +124,13 @@ class Snapshot:
             if is_own and is_closed(copy):
                 # Any function with this code is accepted in the cell; others may read it, too.
                 self.guard.cells[index] = copy.__code__
-            tokens.append(token)
-        return tuple(tokens)
+            parts.append(token)
+        return tuple(parts)
 
     def _defaults(self, copy: types.FunctionType, defaults: Any, kwdefaults: Any) -> list[Token]:
         known, pairs = list(defaults or ()), []
         for index, value in enumerate(known):
-            source = DEFAULTS, index
+            source = tokens.DEFAULTS, index
             as_data = self._number(value, ("default", index), source) if self._depth == 1 else None
             if as_data is not None:
                 known[index] = ANY
@@ -180,7 +149,7 @@ class Snapshot:
     def _globals(
         self, fn: types.FunctionType, names: dict[str, Any], reads: Reads, number: int
     ) -> Token:
-        tokens = []
+        parts: list[Token] = []
         for name in reads.globals:
             source = fn.__globals__
             value = source.get(name, MISSING)
@@ -193,14 +162,14 @@ class Snapshot:
             token, names[name] = self._variable(
                 value, (source, name), (number, name), reads.variables[name], reads
             )
-            tokens.append((name, token))
-        return tuple(tokens)
+            parts.append((name, token))
+        return tuple(parts)
 
     def _number(self, value: Any, location: Location, source: Source) -> Replacement | None:
         """Return the token and the placeholder of a data number, None if the value is not one."""
-        number = number_of(value, self._num_number_words)
+        number = captured.number_of(value, self._num_number_words)
         is_exponent = location in self._policy.exponents  # read once: other threads may add to it
-        if number is None or (is_exponent and value in SHORT_POWERS):
+        if number is None or (is_exponent and value in captured.SHORT_POWERS):
             return None
         if not self._policy.is_data(location, value):
             return None
@@ -210,7 +179,7 @@ class Snapshot:
         self._num_number_words += number.num_words
         self.numbers.append((number, location))
         self.values.append(value)
-        return number.token, DataPlaceholder(number)
+        return number.token, captured.DataPlaceholder(number)
 
     def _expected(
         self, value: Any, source: Source, location: Location | None
@@ -235,7 +204,7 @@ class Snapshot:
         function = python_function(value)
         if function is None:
             return self.value(value)
-        return self.function(function, source[0] is CELLS)
+        return self.function(function, source[0] is tokens.CELLS)
 
     def _array(self, array: Any, source: Source) -> Replacement:
         if not self._may_capture:
@@ -258,19 +227,21 @@ class Snapshot:
         name = module.__name__
         if not tree and id(module) in under_way:
             return ("module again", name), under_way[id(module)]
-        is_known = is_library(name)
+        is_known = tokens.is_library(name)
         copy = module if is_known else types.ModuleType(name)
         under_way = {**under_way, id(module): copy}
-        tokens = []
+        parts: list[Token] = []
         for attribute in dict.fromkeys((*tree, *loose)):
-            source = source_of(module, attribute)
-            value = value_at(*source)
+            source = tokens.source_of(module, attribute)
+            value = tokens.value_at(*source)
             location = ("module", name, attribute)
             is_variable = attribute in tree and not is_known and source[0] is module.__dict__
             as_data = self._expected(value, source, location if is_variable else None)
             if value is MISSING:
                 # A `__getattr__` may be defined later.
-                self.guard.expect(source[0], "__getattr__", value_at(source[0], "__getattr__"))
+                self.guard.expect(
+                    source[0], "__getattr__", tokens.value_at(source[0], "__getattr__")
+                )
                 continue
             try:
                 token, value = as_data or (
@@ -285,10 +256,10 @@ class Snapshot:
                     raise
                 else:  # most likely an attribute of another object; if not, numba raises
                     continue
-            tokens.append((attribute, token))
+            parts.append((attribute, token))
             if not is_known:
                 setattr(copy, attribute, value)
-        return ("module", name, tuple(tokens)), copy
+        return ("module", name, tuple(parts)), copy
 
     def _attribute(self, value: Any) -> Replacement:
         if captured.is_array(value):
@@ -326,33 +297,33 @@ class Snapshot:
     def _token(self, value: Any) -> Token:
         if isinstance(value, enum.Enum):
             return ("member", self._token(type(value)), value.name, self._token(value.value))
-        token = number_token(value)
+        token = tokens.number_token(value)
         if token is not None:
             return token
         if isinstance(value, type) and issubclass(value, (enum.Enum, tuple)):
             number = self._classes.get(value)
             if number is not None:
                 return ("class again", number)
-            content = content_of(value, self._token)
+            content = tokens.content_of(value, self._token)
             if content is not None:
                 if not issubclass(value, enum.Enum):
                     self.guard.expect_class(value)
                 self._classes[value] = len(self._classes)
                 return content
-        return object_token(value)
+        return tokens.object_token(value)
 
 
+@dataclass
 class _Copied:
     """A visited function and its copy; the function is kept alive so that its id stays unique."""
 
-    def __init__(
-        self, fn: types.FunctionType, copy: types.FunctionType, number: int, defaults: Any,
-        is_closed: bool,
-    ) -> None:  # fmt: skip
-        self.fn, self.copy, self.number = fn, copy, number
-        self.defaults, self.is_closed = defaults, is_closed
-        self.captures = False
-        self.is_guarded = not number  # the operator's own code is what a guard is found by
+    fn: types.FunctionType
+    copy: types.FunctionType
+    number: int
+    defaults: Any
+    is_closed: bool
+    is_guarded: bool
+    captures: bool = False
 
 
 class CodeFacts:
@@ -362,8 +333,8 @@ class CodeFacts:
 
     def __init__(self, code: types.CodeType) -> None:
         self.code = code  # a strong reference: the cache is keyed by id
-        self.content, self.reads = content_of_code(code), reads_of(code)
-        self.parameters = parameters_of(code)  # calls of inner functions may name them
+        self.content, self.reads = tokens.content_of_code(code), tokens.reads_of(code)
+        self.parameters = tokens.parameters_of(code)  # calls of inner functions may name them
         closed = not self.reads.globals and not code.co_freevars
         self.closed_key = (
             intern(("closed", self.content), types.FunctionType(code, {})) if closed else None
@@ -380,24 +351,18 @@ def facts_of(code: types.CodeType) -> CodeFacts:
     return codes.add(id(code), CodeFacts(code)) if info is None else info
 
 
-def closed_key_of(fn: types.FunctionType) -> Key | None:
-    if fn.__defaults__ is not None or fn.__kwdefaults__ is not None:
-        return None
-    return facts_of(fn.__code__).closed_key
-
-
 def is_closed(value: Any) -> bool:
-    return type(value) is types.FunctionType and closed_key_of(value) is not None
+    """Return whether a value is a function that reads nothing but its arguments."""
+    if type(value) is not types.FunctionType:
+        return False
+    is_plain = value.__defaults__ is None and value.__kwdefaults__ is None
+    return is_plain and facts_of(value.__code__).closed_key is not None
 
 
 def call_key(fn: Any) -> Any:
     """Return fn's key, or a pair of it and the addresses of captured arrays."""
     key, views, _ = resolve(fn)
     return (key, captured.remember_owners(views)) if views else key
-
-
-def key_of(fn: Any) -> Key:
-    return resolve(fn).key
 
 
 def resolve(fn: Any) -> Resolved:
@@ -407,7 +372,7 @@ def resolve(fn: Any) -> Resolved:
         if function is not None:
             return resolve(function)
         try:
-            return Resolved(intern(object_token(fn), fn))
+            return Resolved(intern(tokens.object_token(fn), fn))
         except TypeError:
             raise TypeError(
                 f"op is a {type(fn).__name__}, which numba cannot compile; "

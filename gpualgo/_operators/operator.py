@@ -7,7 +7,7 @@ import math
 import operator
 import types
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
@@ -154,10 +154,9 @@ _NOT_ASSOCIATIVE: dict[Any, str] = {
 
 
 def check_associativity(op: Operator, where: str) -> None:
-    fn = op.shown
-    advice = _look(_NOT_ASSOCIATIVE, fn)
+    advice = _look(_NOT_ASSOCIATIVE, op.shown)
     if advice is not None:
-        name = shown(fn).removeprefix("_")
+        name = shown(op.shown).removeprefix("_")
         raise TypeError(
             f"{where}: op {name} is not associative, so results depend on how elements are "
             f"grouped; {advice}, or write a lambda if you mean it"
@@ -217,19 +216,19 @@ class Operator:
         """
         if self._resolved is not None:
             return self._resolved
-        return Resolved(self.key) if self.is_known else resolve(self.fn)
+        return Resolved(intern(("builtin", self.name))) if self.is_known else resolve(self.fn)
 
     @property
     def key(self) -> Key:
-        return intern(("builtin", self.name)) if self.is_known else self._captures.key
+        return self._captures.key
 
     @property
     def arrays(self) -> tuple[View, ...]:
-        return () if self.is_known else self._captures.arrays
+        return self._captures.arrays
 
     @property
     def words(self) -> bytes:
-        return b"" if self.is_known else self._captures.captured
+        return self._captures.captured
 
     @property
     def is_known(self) -> bool:
@@ -468,14 +467,9 @@ def _accepts_arity(op: Operator, arity: int) -> bool:
 # Both share one key, and the words of their captured numbers and arrays.
 
 
-class _Template(NamedTuple):
-    """A code object for each pair of functions: facts about captured numbers are stored by code."""
-
-    held: tuple[Any, Any]  # kept alive, as the memo's keys are their ids
-    code: types.CodeType
-
-
-_templates: Memo[_Template] = Memo(1 << 10)
+# A code object for each pair of functions, as facts about captured numbers are stored by code. The
+# functions' codes are kept alive: the keys are their ids.
+_pair_codes: Memo[tuple[Any, types.CodeType]] = Memo(1 << 10)
 
 
 def fuse(op: Operator, source: types.FunctionType) -> Operator:
@@ -483,7 +477,13 @@ def fuse(op: Operator, source: types.FunctionType) -> Operator:
 
     It has op's name and identity.
     """
-    pair = _pair_with_own_code(op.fn if op.name is None else op.name, source)
+    inner = op.fn if op.name is None else op.name
+    both: Callable[[], Any] = lambda: (inner, source)  # noqa: E731
+    pair = cast("types.FunctionType", both)
+    codes = getattr(python_function(inner), "__code__", inner), source.__code__
+    _, pair.__code__ = _pair_codes.made(
+        (id(codes[0]), id(codes[1])), lambda: (codes, pair.__code__.replace())
+    )
     return _new(pair, op.name, op.identity, op.commutative, OPERATOR)
 
 
@@ -496,23 +496,6 @@ def without_source(op: Operator) -> Operator:
     if op.name is None or op.part is None:
         return op
     return _new(op.fn, op.name, op.identity, op.commutative)
-
-
-def _pair_with_own_code(op: Any, source: types.FunctionType) -> types.FunctionType:
-    function = python_function(op)
-    codes = op if function is None else function.__code__, source.__code__
-
-    def make() -> _Template:
-        return _Template(codes, _pair(op, source).__code__.replace())
-
-    pair: types.FunctionType = _pair(op, source)
-    pair.__code__ = _templates.made((id(codes[0]), id(codes[1])), make).code
-    return pair
-
-
-def _pair(op: Any, source: Any) -> Any:
-    both: Callable[[], Any] = lambda: (op, source)  # noqa: E731
-    return both
 
 
 # --- Predicates: functions of an element, or boolean arrays.

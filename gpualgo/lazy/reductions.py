@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -92,13 +93,6 @@ def real_of(kind: Dtype) -> Dtype:
 
 def _combined(a: Any, b: Any) -> Any:
     count, distance = a[0] + b[0], b[1] - a[1]
-    share = b[0] / count
-    squares = distance * distance * (a[0] * share)
-    return count, a[1] + distance * share, a[2] + b[2] + squares
-
-
-def _combined_maybe_empty(a: Any, b: Any) -> Any:
-    count, distance = a[0] + b[0], b[1] - a[1]
     share = b[0] / max(count, 1)  # both counts may be 0
     squares = distance * distance * (a[0] * share)
     return count, a[1] + distance * share, a[2] + b[2] + squares
@@ -112,8 +106,8 @@ def _combined_complex(a: Any, b: Any) -> Any:
 
 
 # Declared commutative: another order changes rounding only.
-_COMBINE, _COMBINE_EMPTY, _COMBINE_COMPLEX = (
-    Operator(fn, commutative=True) for fn in (_combined, _combined_maybe_empty, _combined_complex)
+_COMBINE, _COMBINE_COMPLEX = (
+    Operator(fn, commutative=True) for fn in (_combined, _combined_complex)
 )
 
 
@@ -133,15 +127,12 @@ def _one_complex_where(mask: Any, x: Any) -> Any:
     return np.float64(mask), np.where(mask, x.real, 0), np.where(mask, x.imag, 0), 0.0
 
 
-def _elements_of(x: LazyArray, acc: Dtype) -> LazyArray:
-    return applied(_one_complex if acc.kind == "c" else _one, (lazy_as(x, acc),), "")
-
-
-def _numbers_of(x: LazyArray, acc: Dtype) -> LazyArray:
-    return applied(_one_where, (are_numbers(x), lazy_as(x, acc)), "")
-
-
-_moment_elements, _numbers = ExpressionCache(_elements_of), ExpressionCache(_numbers_of)
+_moment_elements = ExpressionCache(
+    lambda x, acc: applied(_one_complex if acc.kind == "c" else _one, (lazy_as(x, acc),), "")
+)
+_numbers = ExpressionCache(
+    lambda x, acc: applied(_one_where, (are_numbers(x), lazy_as(x, acc)), "")
+)
 
 # Tuples are reused, as cached plans compare the initial value by identity.
 _INITIAL: dict[int, Any] = {count: (0.0,) * count for count in (3, 4)}
@@ -164,7 +155,7 @@ def moments(x: Any, mask: Any, axis: Any, kind: Dtype, keepdims: bool) -> tuple[
     """
     acc = wide(kind)
     real, is_complex = real_of(acc), acc.kind == "c"
-    op = _COMBINE_COMPLEX if is_complex else _COMBINE if mask is None else _COMBINE_EMPTY
+    op = _COMBINE_COMPLEX if is_complex else _COMBINE
     if mask is NUMBERS and is_complex:
         mask = are_numbers(x)
     elements: Any
@@ -222,11 +213,11 @@ def _added(a: Any, b: Any) -> Any:
 added = Operator(_added, commutative=True)
 
 
-def _counted_numbers_of(x: LazyArray, kind: Dtype) -> LazyArray:
-    return applied(_counted, (are_numbers(x), lazy_as(x, kind), kind.type(0)), "")
+def _counts_and_elements(x: Any, mask: Any, kind: Dtype) -> Any:
+    return applied(_counted, (mask, lazy_as(x, kind), kind.type(0)), "")
 
 
-_counted_numbers = ExpressionCache(_counted_numbers_of)
+_counted_numbers = ExpressionCache(lambda x, kind: _counts_and_elements(x, are_numbers(x), kind))
 
 
 def counted_sums(x: Any, mask: Any, axis: Any, kind: Dtype, keepdims: bool) -> tuple[Any, Any]:
@@ -235,17 +226,14 @@ def counted_sums(x: Any, mask: Any, axis: Any, kind: Dtype, keepdims: bool) -> t
     if mask is NUMBERS:
         elements = _counted_numbers((x,), "", kind)
     else:
-        elements = applied(_counted, (mask, lazy_as(x, kind), kind.type(0)), "")
+        elements = _counts_and_elements(x, mask, kind)
     results = reduce(elements, (0, 0), added, axis=axis, keepdims=keepdims)
     return results[0], results[1]
 
 
 def count_of(shape: tuple[int, ...], axis: Any, name: str) -> int:
     """Return how many elements are reduced to one result."""
-    count = 1
-    for i in checks.axes_of(axis, len(shape), name):
-        count *= shape[i]
-    return count
+    return math.prod(shape[i] for i in checks.axes_of(axis, len(shape), name))
 
 
 # --- Products of vectors.

@@ -13,7 +13,7 @@ from support import Backend, a_few, sampled
 
 import gpualgo as ga
 from gpualgo._base import dtypes
-from gpualgo._operators.key import key_of
+from gpualgo._operators.key import resolve
 
 SCALE = 1.5
 settings = types.ModuleType("settings")
@@ -142,7 +142,7 @@ def test_every_algorithm_reads_them(backend: Backend, n: int) -> None:
             [expected[-1]] * 3,
         )
         if offset != 3:  # the first integer is compiled in
-            assert key_of(op).numbers  # no kernel was refused with numbers as data
+            assert resolve(op).key.numbers  # no kernel was refused with numbers as data
 
 
 VALUE_NEEDED: list[tuple[Callable[[Any], Callable[..., Any]], tuple[Any, ...]]] = [
@@ -183,7 +183,7 @@ def test_numbers_stay_data_after_an_error_of_another_kind(backend: Backend) -> N
     with pytest.raises((ga.CompileError, TypeError)):
         ga.transform(made, backend.to_device(np.arange(3)), dtype=np.int8)
     ga.transform(made, backend.to_device(np.arange(3.0)))
-    assert key_of(made) is key_of(scaled(3.5))
+    assert resolve(made).key is resolve(scaled(3.5)).key
 
 
 def test_threads_with_other_numbers_do_not_disturb_each_other(backend: Backend) -> None:

@@ -12,7 +12,7 @@ import pytest
 from support import Backend
 
 import gpualgo as ga
-from gpualgo._operators.key import key_of
+from gpualgo._operators.key import resolve
 from gpualgo._operators.operator import retried
 
 HALF = np.float16(2)
@@ -208,15 +208,15 @@ def test_threads_may_need_a_value_at_the_same_time(backend: Backend) -> None:
 def test_a_number_is_data_again_where_a_second_try_was_interrupted() -> None:
     k = 0.5
     op = lambda a: a + k  # noqa: E731
-    key = key_of(op)
+    key = resolve(op).key
 
     def interrupted() -> None:
-        assert not key_of(op).numbers
+        assert not resolve(op).key.numbers
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         retried(TypeError("op is no good"), op, key, interrupted)
-    assert key_of(op) is key
+    assert resolve(op).key is key
 
 
 def test_attributes_of_an_operator_mean_nothing(backend: Backend) -> None:

@@ -212,8 +212,8 @@ def _result(entry: Entry, args: list[Weak], kind: str, words: frozenset[int]) ->
     """Return the result's type, None if code needs the values."""
     if entry.style == "bool" or entry.does == "logical_not":
         return types.boolean
-    if kind != "int" and any(not _is_float(ty) for ty in args):
-        return None
+    if kind != "int" and not all(ty.kind != "int" or is_within(ty, -_EXACT, _EXACT) for ty in args):
+        return None  # an integer that no float is equal to
     if entry.does in RELATIONS:
         return types.boolean if kind != "complex" else None
     if entry.style == "extreme":  # returns one of the two, unconverted
@@ -228,18 +228,9 @@ def _result(entry: Entry, args: list[Weak], kind: str, words: frozenset[int]) ->
     return result if is_within(result, -(1 << 63), (1 << 63) - 1) else None
 
 
-def _is_float(ty: Weak) -> bool:
-    """Return whether a Python number is exactly representable as a float."""
-    return ty.kind != "int" or is_within(ty, -_EXACT, _EXACT)
-
-
 # --- Rules of functions that convert or select numbers: constructors, rounding, parts, where.
 
 Planned = tuple[types.Type, Callable[[Code, list[Operand]], Any]]
-
-
-def plan(entry: Entry, args: tuple[types.Type, ...]) -> Planned:
-    return _STYLES[entry.style](entry, args)
 
 
 def _construct(entry: Entry, args: tuple[types.Type, ...]) -> Planned:
@@ -275,11 +266,6 @@ def _of_two_parts(entry: Entry, target: types.Type, names: list[str]) -> Planned
         return Complex(*(Float(code, value.to(part)) for value in values)).raw
 
     return target, generate
-
-
-def _whole(entry: Entry, args: tuple[types.Type, ...]) -> Planned:
-    """math.floor, ceil and trunc, which return a Python int."""
-    return _to_whole(entry, args[0], entry.does, Weak("int"))
 
 
 def _round(entry: Entry, args: tuple[types.Type, ...]) -> Planned:
@@ -412,8 +398,10 @@ def _philox(entry: Entry, args: tuple[types.Type, ...]) -> Planned:
     return types.uint64, philox.generate
 
 
-_STYLES: dict[str, Callable[..., Planned]] = {
+STYLES: dict[str, Callable[..., Planned]] = {
     "bool": lambda entry, args: (types.boolean, lambda code, values: _truth(values[0])),
-    "construct": _construct, "whole": _whole, "round": _round,
+    # math.floor, ceil and trunc, which return a Python int
+    "whole": lambda entry, args: _to_whole(entry, args[0], entry.does, Weak("int")),
+    "construct": _construct, "round": _round,
     "np.round": _numpy_round, "part": _part, "where": _where, "philox": _philox,
 }  # fmt: skip

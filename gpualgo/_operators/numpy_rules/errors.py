@@ -92,7 +92,10 @@ def translate_errors(fn: Any, arg_dtypes: tuple[Argument, ...]) -> Iterator[None
             raise ConstantNeeded(str(error), requested.words, requested.is_exponent) from None
         if isinstance(error, CompileError):
             raise type(error)(f"{error}: {source_of(fn)}") from None
-        dtypes = ", ".join(_argument(argument) for argument in arg_dtypes)
+        dtypes = ", ".join(
+            records.shown(argument.dtype if isinstance(argument, Separate) else argument)
+            for argument in arg_dtypes
+        )
         start = f"op could not be compiled for ({dtypes}): "
         reason = re.sub(r"\x1b\[[0-9;]*m", "", str(error) or repr(error)).strip()
         sentence = requested.sentence or _message_for(_with_readable_types(reason))
@@ -162,10 +165,6 @@ def _with_readable_types(reason: str) -> str:
         r"Weak\((\w+), (?:None|\[[^\]]*\])(?:, \[[^\]]*\], [^)]*\)?)?\)", r"Python \1", reason
     )
     return re.sub(r"Narrow\((\w+)\)", r"\1", reason)
-
-
-def _argument(argument: Argument) -> str:
-    return records.shown(argument.dtype if isinstance(argument, Separate) else argument)
 
 
 # --- Raises errors for Python features that operators do not support, found in the bytecode.

@@ -99,6 +99,12 @@ class Lookup:
 # --- Rewrites one block of numba's IR to calls and constants that promote as NumPy 2 does.
 
 _IDENTITY = (operator.is_, operator.is_not)
+# Variables of an expression that are converted, by its kind.
+_CONVERTED = {
+    "getiter": {"value": "uniform"},
+    "getitem": {"index": "index", "value": "uniform"},
+    "static_getitem": {"index_var": "index"},
+}
 _CONVERSION_OF_COUNTER = {range: "python", enumerate: "numbered"}
 
 
@@ -125,6 +131,9 @@ class Rewriter:
         if is_constant:
             self._rewrite_constant(statement, constant, value.loc)
         elif isinstance(value, ir.Expr):
+            for field, conversion in _CONVERTED.get(value.op, {}).items():
+                if value._kws[field] is not None:
+                    value._kws[field] = self._converted(conversion, value._kws[field], value.loc)
             rewrite = getattr(self, f"_rewrite_{value.op}", None)
             if rewrite is not None:
                 rewrite(statement, value)
@@ -151,20 +160,9 @@ class Rewriter:
             call = self._conversion(_CONVERSION_OF_COUNTER[counted], raw, value.loc)
             self._replace(statement, call)
 
-    def _rewrite_getiter(self, statement: Any, value: Any) -> None:
-        value._kws["value"] = self._converted("uniform", value.value, value.loc)
-
     def _rewrite_build_set(self, statement: Any, value: Any) -> None:
         """Replace a set by a tuple: operators use constant sets with `in` only."""
         self._replace(statement, ir.Expr.build_tuple(value.items, value.loc))
-
-    def _rewrite_getitem(self, statement: Any, value: Any) -> None:
-        value._kws["index"] = self._converted("index", value.index, value.loc)
-        value._kws["value"] = self._converted("uniform", value.value, value.loc)
-
-    def _rewrite_static_getitem(self, statement: Any, value: Any) -> None:
-        if value.index_var is not None:
-            value._kws["index_var"] = self._converted("index", value.index_var, value.loc)
 
     def _rewrite_getattr(self, statement: Any, value: Any) -> None:
         if value.attr in table.SIZES:

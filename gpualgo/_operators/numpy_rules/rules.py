@@ -54,8 +54,7 @@ def resolve(entry: Entry, fn: Any, args: tuple[types.Type, ...]) -> Resolved:
                 )
         folded = _folded(entry, fn, plain)
         of_data = codegen.result_of(entry, plain) if folded is None and _is_python(entry) else None
-        plan: Any = _STYLES.get(entry.style, codegen.plan)
-        result, generate = folded or plan(entry, plain)
+        result, generate = folded or _STYLES[entry.style](entry, plain)
         result = of_data or result
 
     def generator(context: Any, builder: Any, sig: Any, values: Any) -> Any:
@@ -241,6 +240,7 @@ def _contains(entry: Entry, args: tuple[types.Type, ...]) -> tuple[types.Type, G
 
 
 _STYLES: dict[str, Callable[..., tuple[types.Type, Generate]]] = {
+    **codegen.STYLES,
     "numpy": _plan, "operator": _plan, "math": _math, "cmath": _cmath, "extreme": _extreme,
 }  # fmt: skip
 
@@ -336,11 +336,6 @@ def _common_type(items: list[Any]) -> Any:
     return joint
 
 
-def _any_value(ty: Any) -> Any:
-    """Convert a Python constant to one of unknown value, for arguments of recursive calls."""
-    return Weak(ty.kind) if isinstance(ty, Weak) else ty
-
-
 def _strong(ty: Any) -> Any:
     """Convert Python numbers to their dtypes in an array."""
     if isinstance(ty, types.BaseTuple):
@@ -351,7 +346,8 @@ def _strong(ty: Any) -> Any:
 
 _CONVERSIONS: dict[str, Callable[[Any], Any]] = {
     "plain": _plain, "index": _index, "python": _python, "uniform": _uniform, "strong": _strong,
-    "any_value": _any_value,
+    # a Python constant to one of unknown value, for arguments of recursive calls
+    "any_value": lambda ty: Weak(ty.kind) if isinstance(ty, Weak) else ty,
     "numbered": lambda ty: types.Tuple([_python(ty[0]), *ty.types[1:]]),
 }  # fmt: skip
 

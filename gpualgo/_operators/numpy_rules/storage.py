@@ -78,7 +78,10 @@ class Weak(types.Type):
         data = self.data | other.data
         if data and all(ty.data or ty.values is not None for ty in (self, other)):
             # There are few ranges, so that type inference of a loop's variable converges.
-            bounds = extend_to_range(*hull(self, other)) if kind == "int" else None
+            bounds = None
+            if kind == "int":
+                (low, high), (other_low, other_high) = bounds_of(self), bounds_of(other)
+                bounds = extend_to_range(min(low, other_low), max(high, other_high))
             return Weak(kind, None, data, bounds)
         if self.values is None or other.values is None:
             return Weak(kind)
@@ -113,11 +116,6 @@ def bounds_of(ty: Weak) -> tuple[int, int]:
         return ty.bounds
     assert ty.values is not None
     return min(ty.values), max(ty.values)
-
-
-def hull(*types_: Weak) -> tuple[int, int]:
-    lows, highs = zip(*map(bounds_of, types_), strict=True)
-    return min(lows), max(highs)
 
 
 def _text(value: complex) -> str:
@@ -374,13 +372,11 @@ def install() -> None:
             self._proxied_model = manager.lookup(fe_type.native)
             super(models.ProxyModel, self).__init__(manager, fe_type)
 
-    class NarrowModel(models.DataModel):
+    class NarrowModel(models.PrimitiveModel):
         """A float32 in registers, 16 bits in memory."""
 
-        def get_value_type(self) -> Any:
-            return _f32
-
-        get_argument_type = get_return_type = get_value_type
+        def __init__(self, manager: Any, fe_type: Narrow) -> None:
+            super().__init__(manager, fe_type, _f32)
 
         def get_data_type(self) -> Any:
             return _i16
@@ -390,11 +386,6 @@ def install() -> None:
 
         def from_data(self, builder: Any, value: Any) -> Any:
             return from_bits(builder, value, self._fe_type.dtype_name)
-
-        def as_argument(self, builder: Any, value: Any) -> Any:
-            return value
-
-        as_return = from_argument = from_return = as_argument
 
     extending.register_model(Weak)(WeakModel)
     extending.register_model(Narrow)(NarrowModel)
@@ -423,15 +414,15 @@ def element_type(dtype: np.dtype[Any]) -> types.Type:
     if dtype.names is None:
         return scalar_type(str(dtypes.name_of(dtype)))
     items = [element_type(field) for field in records.field_dtypes(dtype)]
-    return records.nest_fields(dtype.names, items, _tuple_type)
+
+    def tuple_type(cls: type, items: Sequence[Any]) -> types.Type:
+        return types.BaseTuple.from_types(tuple(items), None if cls is tuple else cls)
+
+    return records.nest_fields(dtype.names, items, tuple_type)
 
 
 def argument_type(argument: Argument) -> types.Type:
     return element_type(argument.dtype if isinstance(argument, Separate) else argument)
-
-
-def _tuple_type(cls: type, items: Sequence[Any]) -> types.Type:
-    return types.BaseTuple.from_types(tuple(items), None if cls is tuple else cls)
 
 
 def flat(ty: types.Type) -> tuple[types.Type, ...]:
@@ -534,8 +525,5 @@ class Operand:
 
     def native(self, ty: types.Type | None = None) -> Any:
         """Return the value as it is computed with, of its own type or after conversion."""
-        cast, builder, value = self.code.context.cast, self.code.builder, self.raw
-        if ty is not None:
-            value = cast(builder, value, self.type, ty)
         ty = ty or self.type
-        return cast(builder, value, ty, native(ty))
+        return self.code.context.cast(self.code.builder, self.to(ty), ty, native(ty))
