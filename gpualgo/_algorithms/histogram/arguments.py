@@ -313,7 +313,6 @@ def bins_of_each(
 def redetect_bins(
     bins: Sequence[Any], views: Sequence[View], names: Sequence[str], stream: Any
 ) -> tuple[Any, ...]:
-    """Return the same bins with detected ranges recomputed."""
     return tuple(
         even_bins(one[0], *detect_range(view, stream, name), True)
         if not isinstance(one, Edges) and one[-1]

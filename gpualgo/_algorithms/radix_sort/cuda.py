@@ -135,8 +135,6 @@ def plan_of(
 
 
 class _Builder(Builder):
-    """Builds the steps and scratch pieces of a plan for one combination of layouts."""
-
     def __init__(
         self, problem: Sort, views: Sequence[View], targets: Sequence[View], at: ArgMap | None,
         window: Window,
@@ -323,7 +321,6 @@ class _Builder(Builder):
                 self._scatter(target, dense.slot)
 
     def _fetch(self, source: Operand, target: Operand, indices: int, size: int) -> None:
-        """Add the steps that gather an array's items by indices."""
         if source.itemsize not in PARTS or not source.is_aligned:
             self._scatter(target, self._gather_items(source, target, indices, size))
             return

@@ -102,8 +102,6 @@ def gather(
 
 
 class Operand:
-    """An array viewed as rows along the sorted axis."""
-
     def __init__(self, view: View, axis: int | None, place: int) -> None:
         self.slot = place
         self.itemsize, self.address = view.dtype.itemsize, view.ptr

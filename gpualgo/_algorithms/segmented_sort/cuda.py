@@ -105,7 +105,6 @@ def policy_of(
 
 
 def span_specs(policy: Policy, overlaps: bool) -> list[Spec]:
-    """Return the kernels that find the segments across tiles."""
     types = SPAN_THREADS, policy.merge_items, overlaps
     return [
         kernel_spec("segmented_sort/spans.cuh", f"segment_{name}_kernel", *types)

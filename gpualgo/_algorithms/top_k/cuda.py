@@ -56,7 +56,6 @@ class LongRows:
 
     @cached_property
     def lists(self) -> Lists:
-        """Return the samples that bound the ranks."""
         return tuning.lists_of(self.row_items, self.ranks, self.is_one)
 
     @property
@@ -66,7 +65,6 @@ class LongRows:
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Return the sizes of the pieces of `Kept`."""
         samples = self.lists.samples
         size, capacity = 1 << samples[0].bits, sum(sample.capacity for sample in samples)
         key, index = tuning.ordered_bytes(self.dtype), tuning.index_bytes(self.row_items)
@@ -204,8 +202,6 @@ def _(problem: RankedElements, views: Sequence[View], op: Any, targets: Sequence
 
 
 class _Builder(Builder):
-    """Builds the steps and scratch pieces of a plan for one combination of layouts."""
-
     def __init__(
         self, problem: Ranked, views: Sequence[View], targets: Sequence[View], axis: int | None
     ) -> None:
