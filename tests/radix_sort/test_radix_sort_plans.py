@@ -115,11 +115,13 @@ class Machine:
         dtypes = [np.dtype(name) for part in parts for name in part]
         views = [view_of(i + 1, shape, d, step, shift) for i, d in enumerate(dtypes)]
         where = "radix_sort" if index is None else "argsort"
-        rest: tuple[Any, ...] = (False, 0, None, axis, index)
-        if isinstance(keys, tuple):
-            forms = [Form(tuple, (None,) * len(part)) for part in parts if part]
-            rest = ((False,) * len(keys), *rest[1:], tuple(forms))
-        problem = Sort(Call(0, tuple(views), None, None, rest, where))
+        forms = tuple(
+            Form(tuple, (None,) * len(part)) if isinstance(part, tuple) else None
+            for part in (keys, values)
+            if part
+        )
+        params = (False,) * len(parts[0]), 0, None, axis, index, forms
+        problem = Sort(Call(0, tuple(views), None, None, params, where))
         targets = views
         if not in_place:
             targets = [

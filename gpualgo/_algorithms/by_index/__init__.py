@@ -10,7 +10,6 @@ from gpualgo._algorithms.by_key import problem as calls
 from gpualgo._base.records import Computed
 from gpualgo._lazy.sources import tried
 from gpualgo._pipeline import checks
-from gpualgo._pipeline.inputs import Views
 from gpualgo._pipeline.problem import PLAIN, parse, problem_of
 from gpualgo._pipeline.run import run
 
@@ -88,19 +87,6 @@ def reduce_by_index(
     if size > _MOST_RESULTS:
         raise ValueError(f"{_WHERE}: size is {size}, and at most {_MOST_RESULTS} is possible")
     indices, x = calls.place_lazy_inputs(indices, x, (init, out), _WHERE)
-    problem, views, single_init, joint_op = _parse_call(indices, x, size, init, op, dtype, stream)
-    problem.for_data(views, stream)
-    if isinstance(problem.source, Computed):
-        problem.check_computed(indices, views, stream)
-    if problem.is_checked:
-        tried(problem, x, joint_op, single_init, stream)
-    return run(problem, views, joint_op, single_init, out, stream)
-
-
-def _parse_call(
-    indices: Any, x: Any, size: int, init: Any, op: Any, dtype: Any, stream: Any
-) -> tuple[ByIndex, Views, Any, Any]:
-    """Return the problem of a call, its views, its scalar init, and its operator."""
     try:
         views, op, form, num_keys, classes = calls.input_of(indices, x, op, None, _WHERE, stream)
     except (TypeError, ValueError) as error:
@@ -116,4 +102,9 @@ def _parse_call(
         init, views, params = parse(init, views, params, _WHERE)
     problem = problem_of(ByIndex, views, op, init, params, _WHERE)
     assert isinstance(problem, ByIndex)
-    return problem, views, init, op
+    problem.for_data(views, stream)
+    if isinstance(problem.source, Computed):
+        problem.check_computed(indices, views, stream)
+    if problem.is_checked:
+        tried(problem, x, op, init, stream)
+    return run(problem, views, op, init, out, stream)

@@ -19,12 +19,8 @@ _words, _bytes = pointer_to(types.intp), pointer_to(types.uint8)
 
 
 def fold_kernel(fn: Any, acc: np.dtype[Any], index: np.dtype[Any]) -> Callable[..., None]:
-    """Return the kernel that folds the elements of shares into tables."""
-    fields, as_a, as_index = (
-        access_by_index(acc),
-        pointer_to(storage(acc)),
-        pointer_to(storage(index)),
-    )
+    fields = access_by_index(acc)
+    as_a, as_index = pointer_to(storage(acc)), pointer_to(storage(index))
     pointers, get = fields.pointers, fields.load
 
     def kernel(table: int, scratch: int, first_task: int, last_task: int) -> None:
@@ -48,11 +44,8 @@ def fold_kernel(fn: Any, acc: np.dtype[Any], index: np.dtype[Any]) -> Callable[.
 
 def direct_kernel(fn: Any, acc: np.dtype[Any], index: np.dtype[Any]) -> Callable[..., None]:
     """Return the kernel that folds all elements into the initial values, without tables."""
-    fields, as_a, as_index = (
-        access_by_index(acc),
-        pointer_to(storage(acc)),
-        pointer_to(storage(index)),
-    )
+    fields = access_by_index(acc)
+    as_a, as_index = pointer_to(storage(acc)), pointer_to(storage(index))
     pointers, get, put, number = fields.pointers, fields.load, fields.store, fields.number
 
     def kernel(table: int, scratch: int, first_task: int, last_task: int) -> None:
@@ -72,7 +65,6 @@ def direct_kernel(fn: Any, acc: np.dtype[Any], index: np.dtype[Any]) -> Callable
 
 
 def join_kernel(fn: Any, acc: np.dtype[Any]) -> Callable[..., None]:
-    """Return the kernel that joins the tables of all shares."""
     fields, as_a = access_by_index(acc), pointer_to(storage(acc))
     pointers, put, number = fields.pointers, fields.store, fields.number
     indices_per_task = at.JOINED

@@ -34,8 +34,6 @@ from gpualgo._pipeline import planners
 
 @dataclass(frozen=True)
 class Kind:
-    """Parameters that determine the kernels."""
-
     op: Operator
     index: np.dtype[Any]
     source: records.Source
@@ -264,7 +262,6 @@ START_THREADS = 256
 
 
 def fits(num_bins: int, dtype: np.dtype[Any]) -> bool:
-    """Return whether a warp's table of sums fits into shared memory on every GPU."""
     return tuning.table_of(num_bins, accumulator(dtype)).fits
 
 

@@ -32,8 +32,6 @@ BUCKET_BITS, LEAST_BUCKET_BITS = 9, 5
 
 
 class Table(NamedTuple):
-    """Sizes of a warp's table."""
-
     value_bytes: int
     table_bytes: int
 
@@ -50,7 +48,6 @@ class Table(NamedTuple):
 
 
 def table_of(size: int, acc: Dtype) -> Table:
-    """Return the table of `size` results."""
     values = _round_up(size * acc.itemsize, VECTOR_BYTES)
     return Table(values, values + _round_up((size + WARP) * MARK_BYTES, VECTOR_BYTES))
 
@@ -66,14 +63,11 @@ def bucket_bits(size: int, acc: Dtype) -> tuple[int, int]:
 
 
 class Tiling(NamedTuple):
-    """Tiling of elements over warps."""
-
     share_items: int
     num_shares: int
 
     @property
     def num_groups(self) -> int:
-        """Number of groups of tables."""
         return -(-self.num_shares // GROUP) if self.num_shares > FEW_TABLES else 0
 
 

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from gpualgo._algorithms.extremes.problem import ArgMaximum, ArgMinimum, Extremes, MinimumMaximum
 from gpualgo._arrays.forms import Form
 from gpualgo._arrays.view import View, view_of
+from gpualgo._base import records
 from gpualgo._base.errors import Elsewhere
 from gpualgo._lazy import is_lazy
 from gpualgo._lazy.sources import Source
+from gpualgo._operators.operator import Operator, builtin, fuse
 from gpualgo._pipeline import checks
 from gpualgo._pipeline.problem import Problem, problem_of
 from gpualgo._pipeline.run import remember, run, run_remembered
@@ -169,10 +171,34 @@ def _problem_of(
 ) -> tuple[Problem, tuple[View, ...], Any]:
     keepdims = checks.flag_argument(keepdims, "keepdims", where)
     if is_lazy(x):
-        from gpualgo._algorithms.extremes import computed
-
-        views, op = computed.input_of(kind, x, axis, out, where)
+        views, op = _computed_input(kind, x, axis, out, where)
         params = axis, keepdims, form, Source(())
         return problem_of(kind, views, op, None, params, where), views, op
     views = (view_of(x, f"{where}: x"),)
     return problem_of(kind, views, None, None, (axis, keepdims, form, None), where, 0), views, None
+
+
+def _computed_input(
+    kind: type[Extremes], x: Any, axis: Any, out: Any, where: str
+) -> tuple[tuple[View, ...], Operator]:
+    """Return the inputs of (element, index) or (element, element), and the operator.
+
+    Its source makes the pairs.
+    """
+    from gpualgo._lazy.combining import check_count, combined, parted, place_lazy
+    from gpualgo._lazy.expression import Group, Leaf, positions
+
+    (x,) = place_lazy((x,), (out,), where)
+    part = parted(x, f"{where}: x")
+    if isinstance(x, tuple) or not is_lazy(x):
+        raise TypeError(f"{where}: x is a tuple, whose elements have no order; pass one array")
+    axes = checks.axes_of(axis, part.ndim, where)
+    axis_shape = tuple(n if i in axes else 1 for i, n in enumerate(part.shape))
+    indices = positions(axis_shape).broadcast_to(part.shape)
+    pair = combined([part], where, lambda nodes: Group(None, nodes[0], nodes[0]), "")
+    leaves = pair.leaves
+    if kind.has_index:
+        leaves = (*leaves, indices)
+        pair = type(part)(part.shape, Group(None, part.node, Leaf(len(leaves) - 1)), leaves, "")
+    check_count(leaves, records.MAX_FIELDS, f"{where}: x reads")
+    return pair.views, fuse(builtin(kind.functor), pair.function)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -16,6 +16,10 @@ from gpualgo._cpu.plan import Plan, of_numpy
 from gpualgo._operators.operator import Operator, builtin
 from gpualgo._pipeline import planners
 from gpualgo._pipeline.problem import Array
+
+_Functions: TypeAlias = tuple[Callable[..., Any], ...]
+_SEARCHES: dict[str, _Functions] = {"arg_minimum": (np.argmin,), "arg_maximum": (np.argmax,)}
+_MIN_MAX: _Functions = (np.min, np.max)
 
 _CHUNK = 1 << 17  # elements that are processed at once: they stay in L2
 _LARGE_BYTES = 1 << 26  # worth waking threads: NumPy's search is as fast as one core reads memory
@@ -29,26 +33,24 @@ def _(problem: Extremes, arrays: Sequence[Array], results: Sequence[Array], op: 
     x, name, axes, ndim = arrays[0], problem.functor, problem.axes, len(problem.shape)
     if problem.source is not None:
         return _of_computed(problem, problem.source, arrays, results, op)
-    if name not in _SEARCHES and not _is_numpy_faster(x, axes):
+    functions = _SEARCHES.get(name, _MIN_MAX)
+    if functions is _MIN_MAX and not _is_numpy_faster(x, axes):
         pair = records.record(("0", "1"), (x.dtype, x.dtype))
         outs = squeezed(results, axes, ndim)
         plan = reduction.plan_of([x, x], outs, builtin(name), axes, pair, pair)
         return Plan(
             lambda arrays, outs, init: plan.run([*arrays, *arrays], outs, init), plan.routines
         )
+    tasks = _num_tasks(x)
     if ndim:
-        longest = max(problem.shape)
-        tasks = min(longest, max(1, x.size // _CHUNK))
-    else:
-        tasks = _num_tasks(x)
-    functions = (_SEARCHES[name],) if name in _SEARCHES else _MIN_MAX
+        tasks = min(max(problem.shape), max(1, x.size // _CHUNK))
 
     def run(arrays: Sequence[Array], outs: Sequence[Array], _: int) -> None:
         outs = squeezed(outs, axes, ndim)
         if ndim:
-            _search_axes(name, arrays[0], outs, axes)
+            _search_axes(functions, arrays[0], outs, axes)
         else:
-            _search_all(name, arrays[0], outs)
+            _search_all(functions, arrays[0], outs)
 
     return Plan(run, [of_numpy(f.__name__, x.size, tasks, x.nbytes) for f in functions])
 
@@ -81,14 +83,14 @@ def _num_tasks(x: Array) -> int:
     return _TASKS_PER_THREAD * threads.num_threads() if x.nbytes >= _LARGE_BYTES else 1
 
 
-def _search_all(name: str, x: Array, outs: Sequence[Array]) -> None:
-    flat = x.reshape(-1) if name in _SEARCHES else x.ravel(order="K")  # copies if needed
-    tasks, functions = _num_tasks(flat), (_SEARCHES[name],) if name in _SEARCHES else _MIN_MAX
+def _search_all(functions: _Functions, x: Array, outs: Sequence[Array]) -> None:
+    flat = x.ravel(order="K") if functions is _MIN_MAX else x.reshape(-1)  # copies if needed
+    tasks = _num_tasks(flat)
     if tasks == 1:
         with np.errstate(invalid="ignore"):
             for out, function in zip(outs, functions, strict=True):
                 out[...] = function(flat)
-    elif name in _SEARCHES:
+    elif functions is not _MIN_MAX:
         found = np.array(reduction.of_pieces(flat, tasks, functions[0]))
         found += [flat.size * i // tasks for i in range(tasks)]
         outs[0][...] = found[functions[0](flat[found])]
@@ -107,27 +109,22 @@ def _ends_in_chunks(x: Array) -> list[Any]:
     return [function(np.array(values, x.dtype)) for function, values in both]
 
 
-def _search_axes(name: str, x: Array, outs: Sequence[Array], axes: tuple[int, ...]) -> None:
+def _search_axes(
+    functions: _Functions, x: Array, outs: Sequence[Array], axes: tuple[int, ...]
+) -> None:
     """Search along axes for each of several results; threads share the longest kept axis."""
     kept_axes = [axis for axis in range(x.ndim) if axis not in axes]
     longest = max(range(len(kept_axes)), key=lambda i: x.shape[kept_axes[i]])
     axis, length = kept_axes[longest], x.shape[kept_axes[longest]]
-    tasks = min(length, max(1, prod(x.shape) // _CHUNK))
+    tasks = min(length, max(1, x.size // _CHUNK))
+    searched = axes[0] if len(axes) == 1 else axes
 
     def body(first: int, last: int) -> None:
         share = slice(first * length // tasks, last * length // tasks)
         piece = x[(slice(None),) * axis + (share,)]
         where = (slice(None),) * longest + (share,)
         with np.errstate(invalid="ignore"):  # the error state is per thread
-            if name in _SEARCHES:
-                only = axes[0] if len(axes) == 1 else None
-                outs[0][where] = _SEARCHES[name](piece, axis=only)
-                return
-            for out, reduce in zip(outs, _MIN_MAX, strict=True):
-                out[where] = reduce(piece, axis=axes)
+            for out, function in zip(outs, functions, strict=True):
+                out[where] = function(piece, axis=searched)
 
     threads.run(body, tasks, x.nbytes)
-
-
-_SEARCHES: dict[str, Callable[..., Any]] = {"arg_minimum": np.argmin, "arg_maximum": np.argmax}
-_MIN_MAX: tuple[Callable[..., Any], ...] = (np.min, np.max)

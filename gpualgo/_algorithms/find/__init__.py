@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import functools
 import operator
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from gpualgo._algorithms.reduce.problem import Reduction
-from gpualgo._arrays.view import NumPy, View, as_view, view_of
+from gpualgo._arrays.view import NumPy, as_view, view_of
 from gpualgo._base import records
 from gpualgo._base.errors import CompileError, Elsewhere
 from gpualgo._driver.default_device import CPU
@@ -17,8 +17,9 @@ from gpualgo._lazy import expression, is_lazy
 from gpualgo._lazy.array import LazyArray, is_number
 from gpualgo._lazy.combining import check_count, combined, led_by, parted, place_lazy
 from gpualgo._lazy.expression import positions
+from gpualgo._lazy.sources import input_of
 from gpualgo._operators.key import is_closed
-from gpualgo._operators.operator import Operator, as_operator, is_function
+from gpualgo._operators.operator import as_operator, is_function
 from gpualgo._pipeline import checks
 from gpualgo._pipeline.problem import Array, Call, problem_of
 from gpualgo._pipeline.run import ndarray, remember, run, run_remembered
@@ -123,9 +124,6 @@ def _index_or_nowhere(is_marked: Any, index: Any) -> Any:
     return np.uint64(index) if is_marked else np.uint64(UNMARKED)
 
 
-_Parsed: TypeAlias = tuple[tuple[View, ...], Operator, Any]
-
-
 def find(
     x: ty.AnyArray | ty.Arrays, predicate: ty.Predicate | ty.AnyArray, *, axis: ty.Axis = None,
     out: ty.AnyArray | None = None, stream: ty.Stream | None = None,
@@ -228,7 +226,10 @@ def _solve(
         result = run_remembered(kind.problems.look, predicate, init, out, axis, arrays)
         if result is not None:
             return result
-    views, op, form = _parse(kind, x, predicate, axis, out)
+    marks, fold = of(x, predicate, kind.function), operator.add
+    if kind is Finding:
+        marks, fold = indices_of_marked(marks, axis, kind.function), min
+    views, op, form = input_of(marks, fold, kind.function, beside=(out,))
     params = axis, keepdims, INDEX, form, None
     problem = problem_of(kind, views, op, init, params, kind.function)
     if is_usual and problem.warm is not None and is_closed(predicate):
@@ -244,14 +245,3 @@ def _indices(shape: tuple[int, ...], axis: int | None) -> Array:
     axis_shape = tuple(n if i in axes else 1 for i, n in enumerate(shape))
     owner: Array = positions(axis_shape).broadcast_to(shape).view(CPU, NumPy).owner
     return owner
-
-
-def _parse(kind: Any, x: Any, predicate: Any, axis: Any, out: Any) -> _Parsed:
-    """Return the views, the reduction joined with its elements' function, and their form."""
-    from gpualgo._lazy.sources import input_of
-
-    marks_of_x = of(x, predicate, kind.function)
-    if kind is Finding:
-        marks_of_x = indices_of_marked(marks_of_x, axis, kind.function)
-    fold = min if kind is Finding else operator.add
-    return input_of(marks_of_x, fold, kind.function, beside=(out,))

@@ -70,8 +70,6 @@ def even_bins(number: int, lo: Any, hi: Any, is_detected: bool = False) -> tuple
 
 def parse_bins(bins: Any, stream: Any) -> int | Array:
     """Return a number of bins, or a private host copy of the edges."""
-    if isinstance(bins, (bool, np.bool_, str, bytes)) or bins is None:
-        raise _bad_bins(bins)
     number = _number_of(bins)
     if number is None:
         return _parse_edges(bins, stream)
@@ -102,7 +100,15 @@ def _parse_edges(bins: Any, stream: Any) -> Array:
     if is_foreign and not isinstance(bins, (np.ndarray, np.generic)):
         edges = to_host(as_view(bins, "histogram: bins"), stream)
     else:
-        edges = _as_edges(bins)
+        is_text = isinstance(bins, (str, bytes))
+        if is_text or not (isinstance(bins, np.ndarray) or hasattr(bins, "__len__")):
+            raise _bad_bins(bins)
+        if isinstance(bins, np.ma.MaskedArray):
+            as_view(bins, "histogram: bins")
+        try:
+            edges = np.array(bins)
+        except ValueError:  # lists of several lengths
+            raise _bad_bins(bins) from None
     if edges.ndim != 1:
         if edges.ndim == 0:
             raise _bad_bins(bins)
@@ -115,17 +121,6 @@ def _parse_edges(bins: Any, stream: Any) -> Array:
             f"histogram: bins has {edges.size} edges, but their number must be from 2 to {MAX_BINS}"
         )
     return edges
-
-
-def _as_edges(bins: Any) -> Array:
-    if not isinstance(bins, np.ndarray) and not hasattr(bins, "__len__"):
-        raise _bad_bins(bins)
-    if isinstance(bins, np.ma.MaskedArray):
-        as_view(bins, "histogram: bins")
-    try:
-        return np.array(bins)
-    except ValueError:  # lists of several lengths
-        raise _bad_bins(bins) from None
 
 
 def check_edges(edges: Array) -> None:
@@ -318,7 +313,6 @@ def bins_of_each(
 def redetect_bins(
     bins: Sequence[Any], views: Sequence[View], names: Sequence[str], stream: Any
 ) -> tuple[Any, ...]:
-    """Return the same bins with detected ranges recomputed."""
     return tuple(
         even_bins(one[0], *detect_range(view, stream, name), True)
         if not isinstance(one, Edges) and one[-1]

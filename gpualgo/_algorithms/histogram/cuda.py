@@ -464,7 +464,6 @@ def _(problem: Histogram, call: planners.HostCall) -> bool:
 
 
 def _counts_of(problem: Histogram, call: planners.HostCall, parts: list[Any], like: Any) -> Any:
-    """Return the counts of a block."""
     views = host_whole.placeholder_host_views([x.dtype for x in parts], parts[0].shape)
     of_block, counts = problem.of_same_kind(views, None, None, problem.params), np.empty_like(like)
     with host_whole.on_device(

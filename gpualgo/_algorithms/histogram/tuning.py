@@ -108,16 +108,6 @@ def _table(num_slots: int, num_samples: int, free_bytes: int) -> str:
     return PACKED if num_slots > free_bytes // 4 else REPLICATED
 
 
-def _small(num_bytes: int) -> Policy:
-    """Return the policy of small tables for `num_bytes` bytes of samples."""
-    return next((policy for most, policy in SMALL.items() if num_bytes <= most), SMALL_OF_MANY)
-
-
-def _words(table: str, num_slots: int, replicas: int) -> int:
-    words = {GLOBAL: 0, PACKED: (num_slots + 1) // 2, REPLICATED: num_slots * replicas}[table]
-    return whole_words(words)
-
-
 def whole_words(words: int) -> int:
     return -(-words // 4) * 4
 
@@ -140,8 +130,12 @@ def tiling(
         policy = ROOMIEST
     elif table == GLOBAL or (is_small and (channels > 1 or bins.is_search)):
         policy = ROOMY
+    elif is_small:
+        num_bytes = num_rows * num_items * itemsize
+        policies = (policy for most, policy in SMALL.items() if num_bytes <= most)
+        policy = next(policies, SMALL_OF_MANY)
     else:
-        policy = _small(num_rows * num_items * itemsize) if is_small else LARGE
+        policy = LARGE
     if itemsize:
         groups = policy.block_threads * max(1, policy.loads // channels)
         tile = groups * channels * (VECTOR_BYTES // itemsize)
@@ -156,8 +150,8 @@ def tiling(
         budget = min(machine.small_words if policy is not LARGE else LARGE_WORDS, free_bytes // 4)
         max_replicas = min(MAX_REPLICAS, budget // num_slots, num_items // parts // num_slots)
         replicas = 1 << max(1, max_replicas).bit_length() - 1
-    words = _words(table, num_slots, replicas)
-    return Tiling(policy, table, replicas, words, channels, parts, num_rows)
+    words = {GLOBAL: 0, PACKED: (num_slots + 1) // 2, REPLICATED: num_slots * replicas}[table]
+    return Tiling(policy, table, replicas, whole_words(words), channels, parts, num_rows)
 
 
 def channels_of_block(machine: Machine, bins: DeviceBins, num_places: int) -> int:
@@ -175,13 +169,8 @@ def spec_of(
     kind: str, machine: Machine, dtype: np.dtype[Any], bins: DeviceBins, found: Tiling, *types: Any
 ) -> Spec:
     """Return the kernel for rows without gaps ("flat"), or for samples of any strides."""
-    types = (
-        found.policy.cpp(machine.capability),
-        sample(dtype, bins),
-        bins.type,
-        found.table,
-        *types,
-    )
+    policy = found.policy.cpp(machine.capability)
+    types = policy, sample(dtype, bins), bins.type, found.table, *types
     return kernel_spec("histogram/kernel.cuh", f"histogram_{kind}_kernel", *types)
 
 

@@ -5,16 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, overload
 
 from gpualgo._algorithms import radix_sort
+from gpualgo._algorithms.merge_sort import problem as calls
 from gpualgo._base.errors import Elsewhere
 from gpualgo._pipeline.run import run
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from gpualgo._arrays.view import View
     from gpualgo._base import annotations as ty
     from gpualgo._operators.operator import Operator
-    from gpualgo._pipeline.problem import Problem
 
 
 @overload
@@ -93,16 +92,9 @@ def merge_sort(
     >>> ga.merge_sort((x, y), less=lambda p, q: p[0] ** 2 + p[1] ** 2 < q[0] ** 2 + q[1] ** 2)
     (array([1., 3.]), array([1., 4.]))
     """
-    where = "merge_sort"
-    problem, views, out = _sort_by(where, keys, values, less, descending, axis, out, stream)
+    arguments = keys, values, less, descending, axis, out, stream
+    problem, views, out = calls.sort_spec("merge_sort", *arguments)
     return run(problem, views, less, None, out, stream)
-
-
-def _sort_by(where: str, *arguments: Any) -> tuple[Problem, tuple[View, ...], Any]:
-    """Return a comparison sort's problem, views and out; imports its module on first use."""
-    from gpualgo._algorithms.merge_sort import problem as calls
-
-    return calls.sort_spec(where, *arguments)
 
 
 @overload
@@ -160,7 +152,7 @@ def sort(
             bits = 0, None
             parsed = radix_sort.sort_spec("sort", keys, values, params[0], bits, *params[1:])
         else:
-            parsed = _sort_by("sort", keys, values, less, *params)
+            parsed = calls.sort_spec("sort", keys, values, less, *params)
     except Elsewhere as elsewhere:
         options = {"less": less, "descending": descending, "axis": axis}
         return elsewhere.call("sort", out, stream, keys, values, **options)
@@ -233,7 +225,5 @@ def merge(
     ...          b_values=np.array(["c"]))
     (array([1, 3, 3]), array(['a', 'b', 'c'], dtype='<U1'))
     """
-    from gpualgo._algorithms.merge_sort import problem as calls
-
     problem, views = calls.merge_problem(a, b, a_values, b_values, less, descending, out, stream)
     return run(problem, views, less, None, out, stream)

@@ -122,45 +122,67 @@ def _(problem: MergeSort, views: Sequence[View], op: Any, targets: Sequence[View
     if problem.row_items == 1:
         builder.add_copies()
     else:
-        builder.add_sort()
+        builder.add()
     return Plan(builder.device, builder.steps, builder.pieces)
 
 
 class KeysAndValues(Builder):
-    """Builds plans that move keys and values to dense rows, sort these and write the results."""
+    """Builds plans that move keys and values to dense rows and write the results."""
 
     order: Comparison
     num_keys: int
 
-    def _sort_rows(self, source: Buffer, home: Buffer, sizes: list[int]) -> None:
-        """Add the steps that sort dense rows into `home`; `sizes`: those of values."""
-        raise NotImplementedError
-
-    def add_sort(self) -> None:
-        """Sort keys, and values with them; values that are not moved are gathered at the end."""
-        count = self.num_keys
-        pairs = list(zip(self._sources, self._targets, strict=True))
-        key_slots = [self._gather_source(source, target)[:2] for source, target in pairs[:count]]
-        values = pairs[count:]
-        value_sizes = [source.itemsize for source, _ in values]
-        is_moved, index_bytes, indices = tuning.are_moved(value_sizes), 0, NONE
+    def add(self) -> None:
+        """Order keys, and values with them; values that are not moved are gathered at the end."""
+        out_keys, out_values = self._targets[: self.num_keys], self._targets[self.num_keys :]
+        sizes, index_bytes = [x.itemsize for x in out_values], position_bytes(self._row_items)
+        is_moved, keys = tuning.are_moved(sizes), self._homes(out_keys)
         if is_moved:
-            value_slots = [self._gather_source(source, target)[:2] for source, target in values]
+            values = self._homes(out_values)
         else:
-            index_bytes = position_bytes(self._row_items)
-            indices = self._scratch(self._num_items * index_bytes)
-            value_slots, value_sizes = [(NONE, indices)], [index_bytes]
-        key_src, key_dst = zip(*key_slots, strict=True)
-        val_src, val_dst = zip(*value_slots, strict=True) if value_slots else ((NONE,), (NONE,))
-        self._sort_rows(Buffer(key_src, val_src), Buffer(key_dst, val_dst), value_sizes)
-        for (_, target), slot in zip(pairs, key_dst, strict=False):
+            sizes, values = [index_bytes], (self._scratch(self._num_items * index_bytes),)
+        self._add_rows(Buffer(keys, values or (NONE,)), sizes, is_moved)
+        for target, slot in zip(out_keys, keys, strict=True):
             self._scatter(target, slot)
         if is_moved:
-            for (_, target), slot in zip(values, val_dst, strict=False):
+            for target, slot in zip(out_values, values, strict=True):
                 self._scatter(target, slot)
             return
-        for source, target in values:
-            self._scatter(target, self._gather_items(source, target, indices, index_bytes))
+        for i, target in enumerate(out_values):
+            items = self._gather_items(self._values(i), target, values[0], index_bytes)
+            self._scatter(target, items)
+
+    def _add_rows(self, home: Buffer, sizes: list[int], is_moved: bool) -> None:
+        """Add the steps that order dense rows into `home`; values are positions unless moved.
+
+        `sizes`: those of values.
+        """
+        raise NotImplementedError
+
+    def _values(self, i: int) -> Operand:
+        """Return an array of values, in the order in which positions are counted."""
+        return self._sources[self.num_keys + i]
+
+    def _source(self, home: Buffer, is_moved: bool) -> Buffer:
+        """Return dense rows of the inputs, which are copied to `home` where they are not dense."""
+        keys, values = self._sources[: self.num_keys], self._sources[self.num_keys :]
+        moved = self._dense(values, home.values) if is_moved else ()
+        return Buffer(self._dense(keys, home.keys), moved or (NONE,))
+
+    def _dense(self, operands: Sequence[Operand], homes: Sequence[int] = ()) -> tuple[int, ...]:
+        """Return slots of dense arrays: themselves, or copies in `homes` or in scratch pieces."""
+        slots = []
+        for i, operand in enumerate(operands):
+            slot = operand.slot
+            if operand.num_bytes and not operand.is_ready:
+                slot = homes[i] if homes else self._scratch(operand.num_bytes)
+                self._copy(operand, True, slot)
+            slots.append(slot)
+        return tuple(slots)
+
+    def _homes(self, targets: Sequence[Operand]) -> tuple[int, ...]:
+        """Return the slots of the results, of scratch pieces where targets are not dense."""
+        return tuple([t.slot if t.is_ready else self._scratch(t.num_bytes) for t in targets])
 
     @property
     def _num_items(self) -> int:
@@ -187,8 +209,9 @@ class _Builder(KeysAndValues):
             self._copy(source, True, slot)
             self._scatter(target, slot)
 
-    def _sort_rows(self, source: Buffer, home: Buffer, sizes: list[int]) -> None:
+    def _add_rows(self, home: Buffer, sizes: list[int], is_moved: bool) -> None:
         """Add the steps that sort rows: tiles, then merges of runs until one is left."""
+        source = self._source(home, is_moved)
         kernels = Kernels(self.order, sizes, self._num_rows, self._row_items, self.device)
         side, cuts = home, NONE
         if kernels.num_passes:
@@ -216,74 +239,36 @@ def _(problem: Merge, views: Sequence[View], op: Any, targets: Sequence[View]) -
     return Plan(builder.device, builder.steps, builder.pieces)
 
 
-class _MergeBuilder(Builder):
-    """Builds the steps and scratch pieces of a plan for one combination of layouts."""
-
+class _MergeBuilder(KeysAndValues):
     def __init__(
         self, problem: Merge, order: Comparison, views: Sequence[View], targets: Sequence[View]
     ) -> None:
         super().__init__(0, sum(problem.lengths), views, targets)
         self._num_rows = 1
-        self.order, self.lengths = order, problem.lengths
-        self.num_keys, self.num_values = problem.num_keys, problem.num_values
+        self.order, self.lengths, self.num_keys = order, problem.lengths, problem.num_keys
+        values = self._sources[2 * self.num_keys :]
+        self._pairs = [*zip(values, values[problem.num_values :], strict=False)]
 
-    def add(self) -> None:
-        """Merge keys, and values with them; values that are not moved are gathered at the end."""
-        keys, values = self.num_keys, self.num_values
-        a, b = self._sources[:keys], self._sources[keys : 2 * keys]
-        all_values = self._sources[2 * keys :]
-        a_values, b_values = all_values[:values], all_values[values:]
-        sizes = [operand.itemsize for operand in a_values]
-        is_moved = tuning.are_moved(sizes)
-        val_src: tuple[tuple[int, ...], tuple[int, ...]] = (NONE,), (NONE,)
-        val_dst: tuple[int, ...] = (NONE,)
-        indices, index_bytes = NONE, 0
-        out_keys, out_values = self._targets[:keys], self._targets[keys:]
-        key_dst = self._target_slots(out_keys)
-        if is_moved and values:
-            val_src = self._dense_slots(a_values), self._dense_slots(b_values)
-            val_dst = self._target_slots(out_values)
-        elif values:
-            index_bytes = position_bytes(self._row_items)
-            indices = self._scratch(self._row_items * index_bytes)
-            sizes, val_dst = [index_bytes], (indices,)
+    def _add_rows(self, home: Buffer, sizes: list[int], is_moved: bool) -> None:
         kernels = Kernels(self.order, sizes, 1, self._row_items, self.device)
-        sources = Buffer(self._dense_slots(a), val_src[0]), Buffer(self._dense_slots(b), val_src[1])
+        keys = self._sources[: self.num_keys], self._sources[self.num_keys : 2 * self.num_keys]
+        values = zip(*self._pairs, strict=True) if is_moved and self._pairs else ((), ())
+        first, second = (
+            Buffer(self._dense(k), self._dense(v) or (NONE,))
+            for k, v in zip(keys, values, strict=True)
+        )
         (cuts,) = self._workspace_pieces([tuning.CUT_BYTES * kernels.num_tiles])
-        self.steps += kernels.merge_two(sources, self.lengths, Buffer(key_dst, val_dst), cuts)
-        for target, slot in zip(out_keys, key_dst, strict=True):
-            self._scatter(target, slot)
-        if is_moved:
-            for target, slot in zip(out_values, val_dst, strict=False):
-                self._scatter(target, slot)
-            return
-        for first, second, target in zip(a_values, b_values, out_values, strict=True):
-            self._fetch(first, second, target, indices, index_bytes)
+        self.steps += kernels.merge_two((first, second), self.lengths, home, cuts)
 
-    def _dense_slots(self, operands: Sequence[Operand]) -> tuple[int, ...]:
-        """Return the slots of arrays, copied to scratch pieces where they are not dense."""
-        slots = []
-        for operand in operands:
-            slot = operand.slot
-            if operand.num_bytes and not operand.is_ready:
-                slot = self._scratch(operand.num_bytes)
-                self._copy(operand, True, slot)
-            slots.append(slot)
-        return tuple(slots)
-
-    def _target_slots(self, targets: Sequence[Operand]) -> tuple[int, ...]:
-        """Return the slots of the results, of scratch pieces where targets are not dense."""
-        return tuple(t.slot if t.is_ready else self._scratch(t.num_bytes) for t in targets)
-
-    def _fetch(
-        self, first: Operand, second: Operand, target: Operand, indices: int, index_bytes: int
-    ) -> None:
-        """Add the steps that gather the items of two concatenated arrays."""
+    def _values(self, i: int) -> Operand:
+        """Return a copy of both arrays, one after the other."""
+        first, second = self._pairs[i]
+        target = self._targets[self.num_keys + i]
         joined = target.dense_rows(self._scratch(target.num_bytes), target.itemsize)
         for operand, offset in ((first, 0), (second, first.num_bytes)):
             if operand.num_bytes:
                 self._copy(operand, True, (joined.slot, offset))
-        self._scatter(target, self._gather_items(joined, target, indices, index_bytes))
+        return joined
 
 
 # --- Merge of several sorted runs, of which some may lie on other GPUs, to a part of one.

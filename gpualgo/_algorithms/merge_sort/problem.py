@@ -283,23 +283,21 @@ def sort_spec(
     num_keys = 1 if forms[0] is None else len(forms[0].names)
     params = directions, checks.plain_axis(axis, where), num_keys, forms
     num_arguments = 0 if less is None else 2
-    kind = MergeSort
-    return problem_of(kind, views, less, None, params, where, num_arguments), views, out
+    return problem_of(MergeSort, views, less, None, params, where, num_arguments), views, out
 
 
 def merge_problem(
     a: Any, b: Any, a_values: Any, b_values: Any, less: Any, descending: Any, out: Any, stream: Any
 ) -> tuple[Problem, Views]:
-    arguments: Any
-    where, arguments = "merge", {"a": a, "b": b}
+    where, given = "merge", {"a": a, "b": b}
     if (a_values is None) != (b_values is None):
         missing, present = ("a", "b") if a_values is None else ("b", "a")
         raise TypeError(
             f"{where}: {missing}_values is missing where {present}_values is given; pass both"
         )
     if a_values is not None:
-        arguments |= {"a_values": a_values, "b_values": b_values}
-    arguments = tuple(materialized(arguments, (out,), where, stream))
+        given |= {"a_values": a_values, "b_values": b_values}
+    arguments = tuple(materialized(given, (out,), where, stream))
     views, forms = merge_arguments(arguments, where, less is not None)
     directions = descending_of(descending, forms[0], less, where)
     num_keys = 1 if forms[0] is None else len(forms[0].names)

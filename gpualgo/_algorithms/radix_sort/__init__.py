@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 import numpy as np
 
 from gpualgo._algorithms import materialized
-from gpualgo._algorithms.radix_sort.problem import Sort
+from gpualgo._algorithms.radix_sort.problem import Sort, problem_and_views
 from gpualgo._arrays.view import NumPy, View, as_view, view_of
 from gpualgo._base.errors import Elsewhere
 from gpualgo._lazy import is_lazy
@@ -177,7 +177,7 @@ def sort_spec(
         if not (isinstance(keys, tuple) or isinstance(values, tuple)):
             views = (view_of(keys, f"{where}: keys"),)
     if not views or views[0].dtype.names is not None:
-        problem, views = _tuple_sort(where, keys, values, descending, bits, axis, None)
+        problem, views = problem_and_views(where, keys, values, descending, bits, axis, None)
         return problem, views, out
     if values is not None:
         views = (*views, view_of(values, f"{where}: values"))
@@ -190,7 +190,7 @@ def sort_spec(
         end_bit = checks.integer(end_bit, "end_bit", where)
     if type(axis) is not int:
         axis = checks.plain_axis(axis, where)
-    params = (descending, begin_bit, end_bit, axis, None)
+    params = (descending,), begin_bit, end_bit, axis, None, (None,) * len(views)
     return problem_of(Sort, views, None, None, params, where, 0), views, out
 
 
@@ -204,13 +204,6 @@ def materialize(
     if out is None and are_lazy:
         out = keys if values is None else (keys, values)
     return keys, values, out
-
-
-def _tuple_sort(where: str, *arguments: Any) -> tuple[Problem, tuple[View, ...]]:
-    """Return the problem of tuple keys or values; imports its module on first use."""
-    from gpualgo._algorithms.radix_sort.problem import problem_and_views
-
-    return problem_and_views(where, *arguments)
 
 
 @overload
@@ -295,7 +288,8 @@ def argsort(
         if dtype is None:
             dtype = np.int64 if out is None else as_view(out, "argsort: out").dtype
         if not views or views[0].dtype.names is not None:
-            problem, views = _tuple_sort("argsort", keys, None, descending, (0, None), axis, dtype)
+            arguments = keys, None, descending, (0, None), axis, dtype
+            problem, views = problem_and_views("argsort", *arguments)
             return run(problem, views, None, None, out, stream)
     except Elsewhere as elsewhere:
         options = {"descending": descending, "axis": axis, "dtype": dtype}
@@ -304,7 +298,7 @@ def argsort(
         descending = checks.flag_argument(descending, "descending", "argsort")
     if type(axis) is not int:
         axis = checks.plain_axis(axis, "argsort")
-    params = (descending, 0, None, axis, dtype)
+    params = (descending,), 0, None, axis, dtype, (None,)
     problem = problem_of(Sort, views, None, None, params, "argsort", 0)
     if is_usual and problem.warm is not None:
         remember(problem, views, None, None, known, (keys,))

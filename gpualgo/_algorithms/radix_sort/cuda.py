@@ -20,7 +20,6 @@ from gpualgo._algorithms.radix_sort.cuda_passes import (
     Job,
     Operand,
     Window,
-    launch_of,
     position_bytes,
 )
 from gpualgo._algorithms.radix_sort.cuts import cuts_of
@@ -136,8 +135,6 @@ def plan_of(
 
 
 class _Builder(Builder):
-    """Builds the steps and scratch pieces of a plan for one combination of layouts."""
-
     def __init__(
         self, problem: Sort, views: Sequence[View], targets: Sequence[View], at: ArgMap | None,
         window: Window,
@@ -150,7 +147,7 @@ class _Builder(Builder):
         self._out_keys, self._out_values = out[:count], out[count:]
         self._num_items = self._num_rows * self._row_items
         self._shared_pieces: dict[str, int] = {}  # pieces shared by several steps
-        self._storage = -1  # first scratch piece of the passes
+        self._has_one_sort = len(problem.groups) == 1
 
     def add_argsort(self, result_bytes: int) -> None:
         """Sort the positions of elements by the elements; one array of keys, too, if wanted."""
@@ -304,28 +301,6 @@ class _Builder(Builder):
 
     # --- steps --------------------------------------------------------------------------------
 
-    def _sort(self, job: Job, arrays: Arrays) -> None:
-        """Add a sort; several share the passes' storage, which is cleared in between."""
-        single_launch = launch_of(job, arrays)
-        if single_launch is not None:
-            self.steps.append(single_launch)
-            return
-        is_first = self._storage < 0
-        if is_first:
-            self._storage = len(self.pieces)
-        is_kept = not self.pieces and len(self.problem.groups) == 1  # kept storage is not cleared
-        steps, pieces = passes.steps_of(job, arrays, self._slots.piece(self._storage), is_kept)
-        if is_first:
-            self.pieces += pieces
-            pieces = []
-        for i, piece in enumerate(pieces):
-            index = self._storage + i
-            if piece.is_zeroed:
-                self.steps.append(Clear(self._slots.piece(index), piece.num_bytes))
-            if piece.num_bytes > self.pieces[index].num_bytes:
-                self.pieces[index] = piece
-        self.steps += steps
-
     def _pack(
         self, parts: Sequence[Operand], word_bytes: int, target: int,
         indices: tuple[int, int] = (NONE, 0),
@@ -346,7 +321,6 @@ class _Builder(Builder):
                 self._scatter(target, dense.slot)
 
     def _fetch(self, source: Operand, target: Operand, indices: int, size: int) -> None:
-        """Add the steps that gather an array's items by indices."""
         if source.itemsize not in PARTS or not source.is_aligned:
             self._scatter(target, self._gather_items(source, target, indices, size))
             return

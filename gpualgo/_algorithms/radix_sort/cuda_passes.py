@@ -18,7 +18,7 @@ from gpualgo._algorithms.radix_sort.digits import (
     digits_of,
     flipped_bits,
     last_key,
-    packed_digits,
+    padded_digits,
 )
 from gpualgo._algorithms.radix_sort.problem import Descending
 from gpualgo._arrays.view import View
@@ -102,8 +102,6 @@ def gather(
 
 
 class Operand:
-    """An array viewed as rows along the sorted axis."""
-
     def __init__(self, view: View, axis: int | None, place: int) -> None:
         self.slot = place
         self.itemsize, self.address = view.dtype.itemsize, view.ptr
@@ -320,7 +318,7 @@ class Batch:
                 makes_values=job.makes_indices, pass_index=index, num_passes=len(digits),
                 digit=digit, padding=last_key(job.dtype, job.descending),
             )
-            for index, digit in enumerate(packed_digits(digits, len(digits)))
+            for index, digit in enumerate(digits)
         ]  # fmt: skip
 
     def _histogram_launch(
@@ -337,7 +335,7 @@ class Batch:
             launch, spec, job.device, per_row * self.num_rows, tiling.block_threads,
             shared_bytes=tiling.shared_bytes(len(digits)), row_items=job.row_items,
             chunk_items=chunk, num_rows=self.num_rows, blocks_per_row=per_row,
-            digits=packed_digits(digits, tuning.MAX_PASSES), is_in_place=job.is_in_place,
+            digits=padded_digits(digits, tuning.MAX_PASSES), is_in_place=job.is_in_place,
             has_to_write=job.has_to_write, window_size=job.window[1],
             sign=flipped_bits(job.dtype, job.descending),
         )  # fmt: skip
@@ -438,10 +436,8 @@ def launch_of(job: Job, arrays: Arrays) -> Launch | None:
     tiling = tuning.row_policy(
         job.num_rows, job.row_items, job.key_bytes, job.result_bytes, sms, limit
     )
-    return None if tiling is None else _launch(job, tiling, arrays)
-
-
-def _launch(job: Job, tiling: tuning.RowPolicy, arrays: Arrays) -> Launch:
+    if tiling is None:
+        return None
     digits = digits_of(job.dtype, job.descending, job.begin_bit, job.end_bit, False)
     return launch(
         tuning.rows_spec(job.dtype, job.descending, job.result_bytes, tiling), job.device,
@@ -449,7 +445,7 @@ def _launch(job: Job, tiling: tuning.RowPolicy, arrays: Arrays) -> Launch:
         shared_bytes=tiling.shared_bytes(job.key_bytes, job.result_bytes > 0),
         num_rows=job.num_rows, row_items=job.row_items, padding=last_key(job.dtype, job.descending),
         is_padding_highest=True, num_passes=len(digits),
-        digits=packed_digits(digits, tuning.MAX_ROW_PASSES),
+        digits=padded_digits(digits, tuning.MAX_ROW_PASSES),
     )  # fmt: skip
 
 
@@ -471,6 +467,8 @@ def _small_launch(job: Job, arrays: Arrays) -> Launch:
 class Builder:
     """Collects the steps and scratch pieces of a plan, and the argument slots of its arrays."""
 
+    _has_one_sort = False
+
     def __init__(
         self, axis: int | None, row_items: int, views: Sequence[View], targets: Sequence[View],
         at: ArgMap | None = None,
@@ -484,17 +482,29 @@ class Builder:
         self._targets = [Operand(x, axis, i) for x, i in zip(targets, slots.targets, strict=True)]
         self._row_items = row_items
         self._num_rows = math.prod(views[0].shape) // row_items
+        self._storage = -1  # first scratch piece of the sorts' passes
 
     def _sort(self, job: Job, arrays: Arrays) -> None:
+        """Add a sort; several share the passes' storage, which is cleared in between."""
         single_launch = launch_of(job, arrays)
         if single_launch is not None:
             self.steps.append(single_launch)
             return
-        first = self._slots.piece(len(self.pieces))
-        # Without copies, all storage is one allocation.
-        steps, pieces = steps_of(job, arrays, first, may_be_kept=not self.pieces)
+        is_first = self._storage < 0
+        if is_first:
+            self._storage = len(self.pieces)
+        is_kept = not self.pieces and self._has_one_sort  # kept storage is not cleared
+        steps, pieces = steps_of(job, arrays, self._slots.piece(self._storage), is_kept)
+        if is_first:
+            self.pieces += pieces
+            pieces = []
+        for i, piece in enumerate(pieces):
+            index = self._storage + i
+            if piece.is_zeroed:
+                self.steps.append(Clear(self._slots.piece(index), piece.num_bytes))
+            if piece.num_bytes > self.pieces[index].num_bytes:
+                self.pieces[index] = piece
         self.steps += steps
-        self.pieces += pieces
 
     def _scratch(self, num_bytes: int) -> int:
         self.pieces.append(Piece(num_bytes))

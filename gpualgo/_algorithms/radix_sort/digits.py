@@ -6,9 +6,7 @@ of its numbers.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -49,18 +47,12 @@ BUFFERS = (ROW_WORK + CODES_BYTES + (8 << ROW_BITS) + 63) // 64 * 64
 DIGIT_BITS = 8
 
 
-@dataclass(frozen=True)
-class Digit:
-    """Position of a pass's digit (Digit of radix_sort/keys.cuh)."""
-
-    shift: int
-    mask: int
-    flip: int
+Digit: TypeAlias = dict[str, int]
+"""Position of a pass's digit: the fields of Digit of radix_sort/keys.cuh."""
 
 
-def packed_digits(digits: Sequence[Digit], count: int) -> list[dict[str, int]]:
-    packed = [{"shift": d.shift, "mask": d.mask, "flip": d.flip} for d in digits]
-    return packed + [{"shift": 0, "mask": 0, "flip": 0}] * (count - len(packed))
+def padded_digits(digits: list[Digit], count: int) -> list[Digit]:
+    return digits + [{"shift": 0, "mask": 0, "flip": 0}] * (count - len(digits))
 
 
 def digits_of(
@@ -76,7 +68,7 @@ def digits_of(
     for shift in range(begin_bit, begin_bit + num_passes * width, width):
         mask = (1 << max(0, min(width, end_bit - shift))) - 1
         shift = min(shift, bits - 1)
-        digits.append(Digit(shift, mask, flipped >> shift & mask))
+        digits.append({"shift": shift, "mask": mask, "flip": flipped >> shift & mask})
     return digits
 
 

@@ -21,7 +21,6 @@ from gpualgo._pipeline.run import run
 
 _INDEX_DTYPES = ("int64", "int32", "uint64", "uint32")
 
-
 Forms = tuple[Form | None, ...]
 
 
@@ -84,23 +83,21 @@ def _order_of(view: View) -> tuple[int, ...]:
 class Sort(KeysAndValues):
     """Specification of a `radix_sort` or `argsort` call, shared by equal calls.
 
-    Parameters: whether descending, for one array of keys, or a flag for each field; first and last
-    bit; axis; index dtype of an `argsort`; then, of tuples, the forms of keys and values.
+    Parameters: whether each field is descending; first and last bit; axis; index dtype of an
+    `argsort`; the forms of keys and values.
     """
 
     def __init__(self, call: Call) -> None:
         views, where = call.views, call.where
-        descending, begin_bit, end_bit, axis, index_dtype, *forms = call.params
-        self.directions = descending if forms else (descending,)
+        self.directions, self.begin_bit, self.end_bit, axis, index_dtype, forms = call.params
         count = len(self.directions)
-        super().__init__(call, count, forms[0] if forms else (None,) * len(views))
+        super().__init__(call, count, forms)
         for view, name in zip(views, self.key_names, strict=False):
             key_dtype_of(view.dtype, where, name)
         self.groups = groups_of([view.dtype for view in views[:count]], self.directions)
         self.value_word = value_word([view.dtype for view in views[count:]])
-        self.begin_bit, self.end_bit = begin_bit, end_bit
-        if self.forms[0] is None:
-            self.begin_bit, self.end_bit = bits_of(begin_bit, end_bit, views[0].dtype, where)
+        if forms[0] is None:
+            self.end_bit = end_of_bits(self.begin_bit, self.end_bit, views[0].dtype, where)
         self.set_rows(call, axis)
         self.index_dtype: np.dtype[Any] | None = None
         if index_dtype is not None:
@@ -109,18 +106,11 @@ class Sort(KeysAndValues):
             order = orders.pop() if len(orders) == 1 else ()
             self.results = (Result(self.results[0].shape, self.index_dtype, (), order),)
             self.form = None
-        if not forms:
-            self.forms = ()
 
     @classmethod
     def row_of(cls, views: Sequence[View], params: tuple[Any, ...]) -> tuple[str, Sequence[View]]:
-        is_plain = not isinstance(params[0], tuple)
-        count = 1 if is_plain else len(params[0])
-        is_sort = is_plain and len(views) == 1 and params[4] is None
-        return "sort" if is_sort else "order", views[:count]
-
-    def parse_arrays(self, arguments: tuple[Any, ...]) -> tuple[Views, Forms] | None:
-        return super().parse_arrays(arguments) if self.is_of_tuples else None
+        is_sort = params[4:] == (None, (None,))  # of one array of keys, without values
+        return "sort" if is_sort else "order", views[: len(params[0])]
 
     @property
     def is_of_tuples(self) -> bool:
@@ -128,8 +118,6 @@ class Sort(KeysAndValues):
 
     def rest_along(self, axis: int, index_dtype: np.dtype[Any] | None) -> tuple[Any, ...]:
         """Return parameters for sorting other rows; without `index_dtype`, positions are values."""
-        if not self.is_of_tuples:
-            return (*self.params[:3], axis, index_dtype)
         are_values = index_dtype is None and self.index_dtype is not None
         forms = (self.forms[0], None) if are_values else self.forms
         return (*self.params[:3], axis, index_dtype, forms)
@@ -145,7 +133,7 @@ class SortAndOrder(Sort):
 
 def sort_and_order(keys: Any, descending: bool, dtype: Any, stream: Any) -> tuple[Any, Any]:
     """Return a GPU's keys sorted, as `radix_sort`, and the positions that they had."""
-    views, params = (view_of(keys, "argsort: keys"),), (descending, 0, None, -1, dtype)
+    views, params = (view_of(keys, "argsort: keys"),), ((descending,), 0, None, -1, dtype, (None,))
     problem = problem_of(SortAndOrder, views, None, None, params, "argsort", 0)
     result: tuple[Any, Any] = run(problem, views, None, None, None, stream)
     return result
@@ -175,7 +163,7 @@ def key_dtype_of(dtype: np.dtype[Any], where: str, name: str = "keys") -> np.dty
     return dtype
 
 
-def bits_of(first: int, end: int | None, dtype: np.dtype[Any], where: str) -> tuple[int, int]:
+def end_of_bits(first: int, end: int | None, dtype: np.dtype[Any], where: str) -> int:
     width = 8 * dtype.itemsize
     last = width if end is None else end
     if dtypes.kind(dtype) in "bf" and (first, last) != (0, width):
@@ -188,7 +176,7 @@ def bits_of(first: int, end: int | None, dtype: np.dtype[Any], where: str) -> tu
             f"{where}: begin_bit={first} and end_bit={last} are not a range of bits of {dtype}; "
             f"pass 0 <= begin_bit < end_bit <= {width}"
         )
-    return first, last
+    return last
 
 
 def index_dtype_of(value: Any, extent: int, where: str) -> np.dtype[Any]:
@@ -382,14 +370,8 @@ def problem_and_views(
             f"{where}: begin_bit and end_bit have no meaning for keys of several numbers; "
             "leave them out, and shift or mask the numbers instead"
         )
-    params = (
-        directions,
-        begin_bit,
-        end_bit,
-        checks.plain_axis(axis, where),
-        index_dtype,
-        arg_forms,
-    )
+    axis = checks.plain_axis(axis, where)
+    params = directions, begin_bit, end_bit, axis, index_dtype, arg_forms
     return problem_of(Sort, views, None, None, params, where, 0), views
 
 

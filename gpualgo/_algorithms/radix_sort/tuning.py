@@ -165,12 +165,12 @@ def row_policy(
     if per_thread > items * MAX_ROW_WARPS:
         return None
     if per_thread <= items and num_rows >= sms:
-        items, warps = _power_of_two(per_thread), 1
+        items, warps = power_of_two(per_thread), 1
     else:
         if num_rows < sms:  # each row has its own multiprocessor: use more warps
-            least = _power_of_two(-(-per_thread // MAX_ROW_WARPS))
+            least = power_of_two(-(-per_thread // MAX_ROW_WARPS))
             items = max(least, min(items, FEW_ROWS_ITEMS))
-        warps = _power_of_two(-(-per_thread // items))
+        warps = power_of_two(-(-per_thread // items))
     rows = ROWS_PER_BLOCK if warps == 1 else 1
     registers = 40 + items * (max(1, key_bytes // 4) + (value_bytes > 0))
     blocks = max(1, min(16, REGISTERS // (warps * rows * WARP * registers)))
@@ -178,7 +178,8 @@ def row_policy(
     return policy if policy.shared_bytes(key_bytes, value_bytes > 0) <= shared_limit else None
 
 
-def _power_of_two(value: int) -> int:
+def power_of_two(value: int) -> int:
+    """Return the least power of two that is not less."""
     return 1 << max(0, value - 1).bit_length()
 
 

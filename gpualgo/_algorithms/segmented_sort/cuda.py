@@ -105,7 +105,6 @@ def policy_of(
 
 
 def span_specs(policy: Policy, overlaps: bool) -> list[Spec]:
-    """Return the kernels that find the segments across tiles."""
     types = SPAN_THREADS, policy.merge_items, overlaps
     return [
         kernel_spec("segmented_sort/spans.cuh", f"segment_{name}_kernel", *types)
@@ -147,7 +146,7 @@ def _(problem: SegmentedSort, views: Sequence[View], op: Any, targets: Sequence[
     """Return the plan of a sort of keys, or of keys and values; there are some."""
     checks.aligned(views[problem.num_keys], "offsets", problem.where)
     builder = _Builder(problem, views, targets)
-    builder.add_sort()
+    builder.add()
     return Plan(builder.device, builder.steps, builder.pieces)
 
 
@@ -160,8 +159,8 @@ class _Builder(KeysAndValues):
         self.num_keys, self.offsets = problem.num_keys, views[problem.num_keys]
         del self._sources[self.num_keys]  # offsets are not sorted
 
-    def _sort_rows(self, source: Buffer, home: Buffer, sizes: list[int]) -> None:
-        """Add the steps that sort dense rows into `home`; `sizes`: those of values."""
+    def _add_rows(self, home: Buffer, sizes: list[int], is_moved: bool) -> None:
+        source = self._source(home, is_moved)
         device, num_items = gpu.get(self.device), self._row_items
         num_segments, key_bytes = max(1, self.offsets.shape[0] - 1), self.order.element.itemsize
         tile = policy_of(num_items, num_segments, key_bytes, sizes, device.shared_limit)

@@ -160,7 +160,8 @@ def top_k(
     if type(k) is not int:
         k = checks.integer(k, "k", "top_k")
     if not isinstance(mode, str) or mode not in _DESCENDING:
-        raise _wrong_mode(mode)
+        wrong = ValueError if isinstance(mode, str) else TypeError
+        raise wrong(f"top_k: mode must be 'largest' or 'smallest', got {shown(mode)}")
     try:
         view, axis = _parse(x, axis, out, stream, "top_k")
     except Elsewhere as elsewhere:
@@ -257,8 +258,3 @@ def _ranks_of(k: Any) -> tuple[tuple[int, ...], bool]:
     if isinstance(k, (list, tuple, range)):
         return tuple([checks.integer(rank, "each of k", "kth_value") for rank in k]), False
     return (checks.integer(k, "k", "kth_value"),), True
-
-
-def _wrong_mode(mode: Any) -> Exception:
-    kind = ValueError if isinstance(mode, str) else TypeError
-    return kind(f"top_k: mode must be 'largest' or 'smallest', got {shown(mode)}")

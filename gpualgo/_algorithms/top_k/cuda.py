@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -56,7 +56,6 @@ class LongRows:
 
     @cached_property
     def lists(self) -> Lists:
-        """Return the samples that bound the ranks."""
         return tuning.lists_of(self.row_items, self.ranks, self.is_one)
 
     @property
@@ -66,7 +65,6 @@ class LongRows:
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Return the sizes of the pieces of `Kept`."""
         samples = self.lists.samples
         size, capacity = 1 << samples[0].bits, sum(sample.capacity for sample in samples)
         key, index = tuning.ordered_bytes(self.dtype), tuning.index_bytes(self.row_items)
@@ -127,7 +125,7 @@ class LongRows:
         ]  # fmt: skip
 
     def narrow(
-        self, row: int, kept: SampleScratch, result: Place, result_step: int = 0
+        self, row: int, kept: SampleScratch, result: Place, result_step: int
     ) -> list[Launch]:
         """Return the launches that find all ranks among the candidates; write them or positions."""
         narrow, write = self.narrow_specs
@@ -204,8 +202,6 @@ def _(problem: RankedElements, views: Sequence[View], op: Any, targets: Sequence
 
 
 class _Builder(Builder):
-    """Builds the steps and scratch pieces of a plan for one combination of layouts."""
-
     def __init__(
         self, problem: Ranked, views: Sequence[View], targets: Sequence[View], axis: int | None
     ) -> None:
@@ -253,7 +249,10 @@ class _Builder(Builder):
             for start, rank in zip(self._offsets(ranks), ranks, strict=True):
                 self._add_take(order, self._row_items, rank, 1, (slot, start), NONE)
         elif tuning.LONG in strategies:
-            self._add_ranks_of_long(ranks)
+            starts = self._offsets(ranks)
+            self._add_long(ranks, tuning.ONE, 0, lambda row, i: {
+                "values": (slot, starts[i] + row * self._itemsize), "positions": NONE,
+            })  # fmt: skip
         else:
             for strategy, start, rank in zip(strategies, self._offsets(ranks), ranks, strict=True):
                 if strategy == tuning.SHORT:
@@ -264,33 +263,6 @@ class _Builder(Builder):
 
     def _offsets(self, ranks: Sequence[int]) -> list[int]:
         return [i * self._num_rows * self._itemsize for i in range(len(ranks))]
-
-    def _add_ranks_of_long(self, ranks: Sequence[int]) -> None:
-        (slot,) = self._outs
-        long_rows = self._long_rows(ranks, True)
-        scratch = self._candidate_scratch(long_rows)
-        step = self._num_rows * self._itemsize
-        if long_rows.is_narrowed:
-            build.kernels([*long_rows.specs, *long_rows.narrow_specs], self.device)
-        else:
-            spec = self._selection(tuning.ONE, 0, True)[1]
-            build.kernels([*long_rows.specs, spec], self.device)
-        for row in range(self._num_rows):
-            self.steps += long_rows.steps(row, scratch)
-            begin = row * self._itemsize
-            if long_rows.is_narrowed:
-                self.steps += long_rows.narrow(row, scratch, (slot, begin), step)
-                continue
-            for i, rank in enumerate(ranks):
-                slots = {"values": (slot, begin + i * step), "positions": NONE}
-                candidates = long_rows.left(i, scratch)
-                self._add_select(tuning.ONE, 1, rank, 0, slots, row, candidates)
-
-    def _long_rows(self, ranks: Sequence[int], is_one: bool) -> LongRows:
-        return LongRows(
-            self.device, self._dtype, self._descending, self._row_items, self._flip, self._rows,
-            ranks, is_one,
-        )  # fmt: skip
 
     # Strategies.
 
@@ -334,31 +306,53 @@ class _Builder(Builder):
 
     def _add_first_of_long(self, count: int) -> None:
         values, indices = self._outs
-        num_rows, is_sorted = self._num_rows, count <= tuning.MOST_SORTED
-        listed = indices if is_sorted else self._scratch(num_rows * count * _POSITION_BYTES)
-        long_rows = self._long_rows([count - 1], False)
-        scratch, candidates = self._candidate_scratch(long_rows), CandidateSlots({}, 0)
-        is_narrowed = long_rows.is_narrowed and not is_sorted
-        result, num_sorted = (tuning.SORTED, count) if is_sorted else (tuning.LISTED, 0)
-        if is_narrowed:
-            build.kernels([*long_rows.specs, *long_rows.narrow_specs], self.device)
+        is_sorted = count <= tuning.MOST_SORTED
+        listed = indices
+        if not is_sorted:
+            listed = self._scratch(self._num_rows * count * _POSITION_BYTES)
+
+        def slots_of(row: int, _: int) -> dict[str, Any]:
+            return {
+                "values": (values, row * count * self._itemsize) if is_sorted else NONE,
+                "positions": (listed, row * count * _POSITION_BYTES),
+            }
+
+        if is_sorted:
+            self._add_long([count - 1], tuning.SORTED, count, slots_of)
         else:
-            spec = self._selection(result, num_sorted, True)[1]
-            build.kernels([*long_rows.specs, spec], self.device)
-            candidates = long_rows.left(0, scratch)
-        for row in range(num_rows):
-            positions = listed, row * count * _POSITION_BYTES
+            self._add_long([count - 1], tuning.LISTED, 0, slots_of)
+            self._sort_listed(listed, count)
+
+    def _add_long(
+        self, ranks: Sequence[int], result: str, num_sorted: int,
+        slots_of: Callable[[int, int], dict[str, Any]],
+    ) -> None:  # fmt: skip
+        """Add the selection from long rows, one after another.
+
+        `slots_of`: the slots of the results of a row's rank, given the numbers of both.
+        """
+        is_one = result == tuning.ONE
+        long_rows = LongRows(
+            self.device, self._dtype, self._descending, self._row_items, self._flip, self._rows,
+            ranks, is_one,
+        )  # fmt: skip
+        scratch = SampleScratch(*self._workspace_pieces(long_rows.sizes))  # all rows use it in turn
+        is_narrowed = long_rows.is_narrowed and result != tuning.SORTED
+        specs = long_rows.narrow_specs if is_narrowed else [
+            self._selection(result, num_sorted, True)[1]
+        ]  # fmt: skip
+        build.kernels([*long_rows.specs, *specs], self.device)
+        for row in range(self._num_rows):
             self.steps += long_rows.steps(row, scratch)
             if is_narrowed:
-                self.steps += long_rows.narrow(row, scratch, positions)
+                place = slots_of(row, 0)["values" if is_one else "positions"]
+                step = self._num_rows * self._itemsize if is_one else 0
+                self.steps += long_rows.narrow(row, scratch, place, step)
                 continue
-            slots: dict[str, Any] = {
-                "values": (values, row * count * self._itemsize) if is_sorted else NONE,
-                "positions": positions,
-            }
-            self._add_select(result, 1, count - 1, num_sorted, slots, row, candidates)
-        if not is_sorted:
-            self._sort_listed(listed, count)
+            for i, rank in enumerate(ranks):
+                candidates = long_rows.left(i, scratch)
+                slots = slots_of(row, i)
+                self._add_select(result, 1, rank, num_sorted, slots, row, candidates)
 
     def _sort_listed(self, listed: int, count: int) -> None:
         """Sort the listed elements stably: first their positions, then the elements."""
@@ -399,10 +393,6 @@ class _Builder(Builder):
             row_items=self._row_items, order_items=order_items, first=first, num_items=num_items,
             count=count,
         )  # fmt: skip
-
-    def _candidate_scratch(self, long_rows: LongRows) -> SampleScratch:
-        """Return scratch pieces for the candidates of a row; all rows use them in turn."""
-        return SampleScratch(*self._workspace_pieces(long_rows.sizes))
 
     def _launch(
         self, spec: build.Spec, grid: int, threads: int, slots: dict[str, Any], **more: Any

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpualgo._algorithms.radix_sort.digits import order
+from gpualgo._algorithms.radix_sort.tuning import power_of_two
 from gpualgo._cuda.build import Spec
 from gpualgo._cuda.headers import cpp
 from gpualgo._cuda.templates import VECTOR_BYTES, WARP, kernel_spec
@@ -260,19 +261,14 @@ def short_spec(dtype: Dtype, descending: bool, row_items: int, count: int) -> Sp
     """Return the kernel that holds rows in registers, one per warp or per block."""
     is_shared = row_items > WARP_ROW
     threads = SHARED_THREADS if is_shared else SHORT_THREADS
-    items = _power(-(-min(row_items, WARP_ROW) // WARP))
-    num_sorted = _power(-(-count // WARP))
+    items = power_of_two(-(-min(row_items, WARP_ROW) // WARP))
+    num_sorted = power_of_two(-(-count // WARP))
     registers = 128 if ordered_bytes(dtype) == 8 else 64  # in which nothing spills
     if registers == 64 and num_sorted > (16 if is_shared else 8):
         registers = 48 + 2 * num_sorted
     blocks = REGISTERS // registers // threads
     tuned = cpp("ShortRowsPolicy", threads, max(1, blocks), items, num_sorted, is_shared)
     return kernel_spec("top_k/rows.cuh", "short_rows_kernel", tuned, order(dtype, descending))
-
-
-def _power(number: int) -> int:
-    """Return the least power of two that is not less."""
-    return 1 << max(0, number - 1).bit_length()
 
 
 TAKE_THREADS = 256
