@@ -12,7 +12,7 @@ import numpy as np
 
 from gpualgo._api.explain import compiled_on_cpu, respecializing
 from gpualgo._arrays import ordering
-from gpualgo._arrays.view import View, address_of, as_bytes_view, view_of
+from gpualgo._arrays.view import View, address_of, as_bytes_view, overlap, view_of
 from gpualgo._base import forks, log, recording
 from gpualgo._base.errors import CompileError
 from gpualgo._cpu.plan import Plan
@@ -242,8 +242,8 @@ class Graph:
         TypeError
             An argument is not a pair of arrays.
         ValueError
-            The graph does not use an old array, or a successor differs from it; the graph is then
-            unchanged.
+            The graph does not use an old array; an operator captures one, or a lazy array gathers
+            from one; or a successor differs from it. The graph is then unchanged.
         """
         executable = self._finished("update")
         if not all(isinstance(pair, tuple) and len(pair) == 2 for pair in pairs):
@@ -282,6 +282,12 @@ class Graph:
         """Return the identity of an array of the graph and its checked replacement."""
         a, b = as_bytes_view(old, "Graph.update: old"), as_bytes_view(new, "Graph.update: new")
         old_id = _array_id(a)
+        if any(overlap(a, view) for view in _captured(self._calls)):
+            raise ValueError(
+                "Graph.update: an operator of the graph, or a lazy array that gathers, reads an "
+                "old array, and would go on to; write new elements into that array, or record a "
+                "new graph"
+            )
         if all(_array_id(view) != old_id for view in _views(self._calls)):
             raise ValueError(
                 "Graph.update: the graph does not touch an old array; pass an array that was "
@@ -341,14 +347,19 @@ def _views(calls: list[Request]) -> list[View]:
     return views
 
 
+def _captured(calls: list[Request]) -> list[View]:
+    """Return views of the arrays that the calls' operators capture by now."""
+    return [
+        view
+        for problem, _, op, _, _, _ in calls
+        if problem.num_arguments
+        for view in as_operator(op, problem.where, problem.num_arguments).arrays
+    ]
+
+
 def _touched(calls: list[Request]) -> list[View]:
     """Return views of the calls' arrays and of the device arrays that their operators capture."""
-    views = _views(calls)
-    for problem, _, op, _, _, _ in calls:
-        if problem.num_arguments:
-            captured = as_operator(op, problem.where, problem.num_arguments).arrays
-            views += [view for view in captured if view.device != CPU]
-    return views
+    return _views(calls) + [view for view in _captured(calls) if view.device != CPU]
 
 
 class _Block(WithBlock):

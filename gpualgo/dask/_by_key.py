@@ -289,7 +289,7 @@ def _run_numbers(graph: Graph, x: Input, joints: TaskRef, keys: Any) -> Any:
     meta = meta_like(x.first, 1, np.int64)
     run_ids = inv.array("", flat.first.chunks, meta, [*flat.arrays, keys])
     shape = x.first.shape
-    if 0 in shape and len(shape) > 1:  # dask's reshape fails
+    if len(shape) > 1 and any(0 in sizes for sizes in x.first.chunks):  # dask's reshape fails
         return reshaped(run_ids, tuple((n,) for n in shape))
     return run_ids if len(shape) == 1 else run_ids.reshape(shape)
 

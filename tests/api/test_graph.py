@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import weakref
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import Any
@@ -222,6 +223,34 @@ def test_update(backend: Backend) -> None:
     other[...] = 3
     g.launch()  # as it was before the refused ones
     assert backend.to_host(into).tolist() == backend.to_host(z).tolist() == [3] * 6
+
+
+def test_an_array_that_an_operator_reads_cannot_be_replaced(backend: Backend) -> None:
+    """It would be replaced in some of the calls alone."""
+    x, new = backend.to_device(np.arange(4.0)), backend.to_device(np.full(4, 9.0))
+    places = backend.to_device(np.array([3, 2, 1, 0]))
+    table = x
+    gathers: list[Callable[[], Any]] = [
+        lambda: ga.copy(ga.lazy.take(x, places)),
+        lambda: ga.transform(lambda place: table[place], places),
+    ]
+    for gather in gathers:
+        for is_argument in (False, True):
+            with ga.graph(backend.name) as g:
+                found = gather()
+                if is_argument:
+                    ga.reduce(x)
+            with pytest.raises(ValueError, match=r"^Graph.update: .* reads an old array"):
+                g.update((x, new))
+            g.launch()
+            assert backend.to_host(found).tolist() == [3.0, 2.0, 1.0, 0.0]
+    with ga.graph(backend.name) as g:
+        found, total = gathers[1](), ga.reduce(x)
+    table = new  # what the operator reads is read again
+    g.update((x, new))
+    g.launch()
+    assert backend.to_host(found).tolist() == [9.0] * 4
+    assert float(backend.to_host(total)) == 36.0
 
 
 class Exported:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
+import dask.array as da
 import numpy as np
+import pytest
 import support
 from chunked import built, check, compose, cut, ones
 from hypothesis import given, settings
@@ -46,3 +51,15 @@ def test_floats_repeat() -> None:
     keys = cut(KEYS["any"], CHUNKS["uneven"])
     found = [built(gd.reduce_by_key, keys, x).aggregates.compute().tobytes() for _ in range(2)]
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize(
+    "chunks", [((1,), (0, 1)), ((1,), (1,), (0, 1)), ((0, 2, 0), (3, 0, 4)), ((2,), (0,))]
+)
+def test_run_numbers_between_empty_chunks(chunks: Any) -> None:
+    shape = tuple(map(sum, chunks))
+    x = np.arange(math.prod(shape)).reshape(shape) // 3
+    flags = {"consecutive": True, "return_inverse": True}
+    got = ga.unique(da.from_array(x, chunks=chunks), **flags)
+    for a, b in zip(got, ga.unique(x, **flags), strict=True):
+        np.testing.assert_array_equal(a.compute(), b)
