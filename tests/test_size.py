@@ -14,14 +14,14 @@ from support import REPOSITORY
 # Lines of Python below each folder of gpualgo/ and in bench/, and of CUDA below cuda_src/.
 LINES = {
     "bench": 3_000,
-    "gpualgo": 62_566,
+    "gpualgo": 62_572,
     "gpualgo/_algorithms": 21_593,
     "gpualgo/_api": 2_311,
     "gpualgo/_arrays": 1_795,
     "gpualgo/_base": 2_349,
     "gpualgo/_cli": 1_149,
     "gpualgo/_cpu": 2_951,
-    "gpualgo/_cuda": 2_346,
+    "gpualgo/_cuda": 2_352,
     "gpualgo/_distributed": 220,
     "gpualgo/_driver": 1_951,
     "gpualgo/_lazy": 2_317,

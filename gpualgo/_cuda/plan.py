@@ -152,6 +152,7 @@ class Pieces:
 
 # --- Launches: a kernel, its grid and its prepacked parameters; a `Plan` queues them.
 
+MAX_GRID = (1 << 31) - 1  # blocks of a launch
 AT_NUMBERS = 4  # index of an operator's captured numbers in a call's addresses, see `Plan`
 
 
@@ -189,6 +190,11 @@ class Launch:
         device: int, takes: Mapping[str, Any], *, shared_bytes: int = 0, overlaps: bool = False,
     ) -> None:  # fmt: skip
         """`overlaps`: the kernel may start before the previous one ends; it waits by itself."""
+        if grid > MAX_GRID:
+            raise ValueError(
+                f"the call needs {grid} blocks in one launch, of which a GPU takes {MAX_GRID}; "
+                "call for parts of the arrays"
+            )
         self.kernel, self.grid, self.threads, self.device = kernel, grid, threads, device
         self.shared_bytes, self._overlaps = shared_bytes, overlaps
         kernel.allow_shared(shared_bytes, device)
