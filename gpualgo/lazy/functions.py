@@ -1,7 +1,4 @@
-"""NumPy functions that do not compute, for lazy arrays, in one table.
-
-The functions that compute are gpualgo.numpy's.
-"""
+"""Implementations of NumPy functions for lazy arrays, in one table."""
 
 from __future__ import annotations
 
@@ -11,14 +8,52 @@ from typing import Any
 import numpy as np
 
 from gpualgo._algorithms.transform import copy
+from gpualgo._base import dtypes
 from gpualgo._lazy import combining, is_lazy, operators
 from gpualgo._lazy.array import LazyArray
+from gpualgo._lazy.combining import applied, zipped
 
-# --- Operators of gpualgo.numpy ---------------------------------------------------------------
+# --- elementwise ------------------------------------------------------------------------------
 
 
 def clipped(a: Any, low: Any, high: Any) -> Any:
     return np.minimum(np.maximum(a, low), high)
+
+
+def _clip(
+    a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, *, min: Any = None,
+    max: Any = None,
+) -> Any:  # fmt: skip
+    low, high = (a_min if min is None else min), (a_max if max is None else max)
+    if low is None and high is None:
+        return _written_to(zipped(a, "np.clip: a"), out, "np.clip")
+    if high is None:
+        return _written_to(applied(np.maximum, (a, low), "np.clip"), out, "np.clip")
+    if low is None:
+        return _written_to(applied(np.minimum, (a, high), "np.clip"), out, "np.clip")
+    return _written_to(applied(clipped, (a, low, high), "np.clip"), out, "np.clip")
+
+
+def _round(a: Any, decimals: int = 0, out: Any = None) -> Any:
+    arguments = (a, decimals) if decimals else (a,)
+    return _written_to(applied(np.round, arguments, "np.round"), out, "np.round")
+
+
+def _where(condition: Any, x: Any = None, y: Any = None) -> Any:
+    if x is None or y is None:
+        raise TypeError(
+            f"np.where: pass x and y, too; np.where(condition) is np.nonzero: {operators.MAKE_REAL}"
+        )
+    return applied(np.where, (condition, x, y), "np.where")
+
+
+def _nan_to_num(
+    x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
+) -> Any:
+    if dtypes.kind(x.dtype) in "biu":
+        return x
+    op, numbers = finite_of(x.dtype, nan, posinf, neginf)
+    return applied(op, (x, *numbers), "np.nan_to_num")
 
 
 def finite_of(kind: np.dtype[Any], nan: Any, posinf: Any, neginf: Any) -> tuple[Any, list[Any]]:
@@ -121,6 +156,13 @@ def _size(a: Any, axis: Any = None) -> int:
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "where": _where,
+    "clip": _clip,
+    "round": _round,
+    "around": _round,
+    "nan_to_num": _nan_to_num,
+    "real": lambda val: val.real,
+    "imag": lambda val: val.imag,
     "astype": lambda x, dtype: x.astype(dtype),
     "reshape": _reshape,
     "ravel": _ravel,

@@ -44,7 +44,7 @@ def test_captured_arrays(cuda: Backend, libraries: Libraries, gate: Gate) -> Non
     g.update((x, other))
     joins(libraries, gate, g.launch)
     assert_bits(libraries.hosts(out), [np.arange(1, 3002) % 8 * 10])
-    with pytest.raises(ValueError, match="an operator of the graph.* reads an old array"):
+    with pytest.raises(ValueError, match=r"an operator of the graph.* reads an old array"):
         g.update((table, libraries.given(plain, 1)))
 
 
