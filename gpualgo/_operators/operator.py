@@ -216,19 +216,19 @@ class Operator:
         """
         if self._resolved is not None:
             return self._resolved
-        return Resolved(intern(("builtin", self.name))) if self.is_known else resolve(self.fn)
+        return Resolved(self.key) if self.is_known else resolve(self.fn)
 
     @property
     def key(self) -> Key:
-        return self._captures.key
+        return intern(("builtin", self.name)) if self.is_known else self._captures.key
 
     @property
     def arrays(self) -> tuple[View, ...]:
-        return self._captures.arrays
+        return () if self.is_known else self._captures.arrays
 
     @property
     def words(self) -> bytes:
-        return self._captures.captured
+        return b"" if self.is_known else self._captures.captured
 
     @property
     def is_known(self) -> bool:

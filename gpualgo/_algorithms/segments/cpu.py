@@ -58,9 +58,10 @@ def _plan_of(
     arguments = table(head, fields)
     slots = at.OFFSETS, at.START, at.HEADS, at.TAILS, at.HAS_HEAD, at.HAS_TAIL, *fields
     launches = [
-        Launch(_kernel(kind, op, acc), arguments, slots, 0, *amount)
+        Launch(_kernel(kind, op, acc), arguments, slots, 0, 1, 0)
+        if kind in _BY_ONE
+        else Launch(_kernel(kind, op, acc), arguments, slots, 0, tasks, routine.work)
         for kind in kinds
-        for amount in [(1, 0) if kind in _BY_ONE else (tasks, routine.work)]
     ]
     # Heads, tails and their marks, one of each for a task.
     value_bytes = tasks * acc.itemsize

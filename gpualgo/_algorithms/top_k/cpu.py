@@ -13,7 +13,7 @@ import numpy as np
 
 from gpualgo._algorithms.radix_sort.cpu import sort_rows
 from gpualgo._algorithms.radix_sort.cpu_digits import Order, routine_of
-from gpualgo._algorithms.radix_sort.cpu_numpy import is_by_numpy, reversed_keys
+from gpualgo._algorithms.radix_sort.cpu_numpy import is_by_numpy
 from gpualgo._algorithms.top_k import FirstElements, RankedElements, tuning
 from gpualgo._base import dtypes, threads
 from gpualgo._cpu.plan import Plan, Routine, of_numpy
@@ -26,7 +26,6 @@ LONG_ROW = 1 << 16  # long enough for sampling
 # sample 3.2 ms; 2^22 float64 8.4 and 8.1 ms; 2^20 uint8, without SIMD, 6.6 and 1.6 ms.
 LONG_FOR_RANK = 1 << 22
 _CHUNK = 1 << 16  # elements per chunk, which stay in L2
-_GOLDEN_RATIO = (1 + 5**0.5) / 2
 _FEW_SORTED = 1 << 13  # up to this many are sorted by NumPy, without compilation
 
 
@@ -102,7 +101,14 @@ class Keys:
     def of(self, x: Array) -> Array:
         """Return the keys of elements; the elements themselves if possible."""
         x = x.astype(self.dtype, copy=False)
-        return reversed_keys(x) if self.descending else x
+        if not self.descending:
+            return x
+        result: Array = np.negative(x) if self.are_floats else np.invert(x)
+        return result
+
+    def up_to(self, keys: Array, bound: Any) -> Array:
+        result: Array = np.ones(keys.shape, np.bool_) if bound != bound else keys <= bound
+        return result
 
 
 # --- Selection by rank from short rows, by NumPy's partition; cores share the rows.
@@ -257,14 +263,12 @@ def _filtered(row: Array, keys: Keys, sample: tuning.Sample) -> _Candidates:
         for task in range(begin, end):
             start, stop = task * _CHUNK, min((task + 1) * _CHUNK, length)
             chunk = keys.of(row[start:stop])
-            is_kept = np.ones(len(chunk), np.bool_)
-            if last is not None:
-                is_kept = _up_to(chunk, start, last, True)
+            is_kept = None if last is None else _up_to(chunk, start, last, True, keys)
             if first is not None:
-                earlier = _up_to(chunk, start, first, False)
+                earlier = _up_to(chunk, start, first, False, keys)
                 before[task] = np.count_nonzero(earlier)
-                is_kept = is_kept > earlier
-            offsets = np.flatnonzero(is_kept)
+                is_kept = ~earlier if is_kept is None else is_kept > earlier
+            offsets = np.arange(len(chunk)) if is_kept is None else np.flatnonzero(is_kept)
             chunks[task] = chunk[offsets], offsets + start
 
     threads.run(filter_tasks, tasks, row.nbytes)
@@ -272,23 +276,26 @@ def _filtered(row: Array, keys: Keys, sample: tuning.Sample) -> _Candidates:
     return _Candidates(parts[0], parts[1], int(before.sum()))
 
 
-def _up_to(chunk: Array, start: int, bound: _Bound, is_closed: bool) -> Array:
+def _up_to(chunk: Array, start: int, bound: _Bound, is_closed: bool, keys: Keys) -> Array:
     """Return which keys of a chunk come before a bound, or (is_closed) are the bound itself."""
     num_closed = bound.position - start + is_closed  # positions where equal keys count
-    if num_closed >= len(chunk) and bound.key == bound.key:
-        return np.asarray(chunk <= bound.key)
-    is_before, is_equal = _compared(chunk, bound.key)
+    if num_closed >= len(chunk):
+        return keys.up_to(chunk, bound.key)
+    is_before, _ = _compared(chunk, bound.key)
     if num_closed > 0:
-        is_before[:num_closed] |= is_equal[:num_closed]
+        is_before[:num_closed] = keys.up_to(chunk[:num_closed], bound.key)
     return is_before
 
 
 def _bounds(row: Array, keys: Keys, sample: tuning.Sample) -> tuple[_Bound | None, _Bound | None]:
-    """Return the bounds that a sample of a row gives, one of each stretch; None for no bound."""
-    size = 1 << sample.bits
-    stretches = np.arange(size)
-    offsets = stretches * _GOLDEN_RATIO % 1  # far from periodic
-    sampled = ((stretches + offsets) * (len(row) / size)).astype(np.int64)
+    """Return the bounds that a sample of a row gives; None for no bound."""
+    size, length = 1 << sample.bits, len(row)
+    stretches = np.arange(size, dtype=np.uint64)
+    offsets = (_hashed(stretches) >> np.uint64(32)) * np.uint64(length & 0xFFFFFFFF)
+    offsets = (
+        (offsets >> np.uint64(32)) if length < 1 << 32 else _hashed(stretches) % np.uint64(length)
+    )
+    sampled = ((stretches * np.uint64(length) + offsets) >> np.uint64(sample.bits)).astype(np.int64)
     sample_keys = keys.of(row[sampled])
     order = np.argsort(sample_keys, kind="stable")  # positions rise
 
@@ -299,3 +306,12 @@ def _bounds(row: Array, keys: Keys, sample: tuning.Sample) -> tuple[_Bound | Non
         return _Bound(sample_keys[index], int(sampled[index]))
 
     return bound(sample.first), bound(sample.last)
+
+
+def _hashed(x: Array) -> Array:
+    """Hash numbers as top_k/sample.cuh does."""
+    x = (x + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    mixed: Array = x ^ (x >> np.uint64(31))
+    return mixed
