@@ -40,31 +40,6 @@ inline constexpr bool is_float = is_narrow<T> || is_same<T, float> || is_same<T,
 
 namespace detail {
 
-template <int bytes>
-struct UnsignedOf {
-  using type = uint32;
-};
-template <>
-struct UnsignedOf<8> {
-  using type = uint64;
-};
-template <class T, bool is_narrow_>
-struct KeyOf {
-  using type = T;
-};
-template <class T>
-struct KeyOf<T, true> {
-  using type = float;
-};
-template <>
-struct KeyOf<int8, false> {
-  using type = int16;  // so that what lies behind them is aligned
-};
-template <>
-struct KeyOf<uint8, false> {
-  using type = int16;
-};
-
 // Whether x >= edge, without rounding x.
 template <class T, class E>
 __device__ inline bool is_at_least(const T& x, E edge) {
@@ -118,8 +93,8 @@ struct EvenBins {
   static constexpr bool counts_values = false;
   static constexpr bool shares_bins = false;
   static constexpr bool is_integer = !is_float<T>;
-  using Distance = typename detail::UnsignedOf<sizeof(T)>::type;
-  using Fixed = typename detail::UnsignedOf<sizeof(F)>::type;
+  using Distance = UintFor<8 * sizeof(T)>;
+  using Fixed = UintFor<8 * sizeof(F)>;
   using Place = Position<Fixed>;
 
   uint64 first, span;  // integers: the least sample that counts, and the greatest's distance
@@ -191,8 +166,10 @@ template <class T, bool in_shared>
 struct SearchBins {
   static constexpr bool counts_values = false;
   static constexpr bool shares_bins = false;
-  using Key = typename detail::KeyOf<T, is_narrow<T>>::type;
-  using Distance = typename detail::UnsignedOf<sizeof(Key)>::type;
+  static constexpr bool is_byte = is_same<T, int8> || is_same<T, uint8>;
+  // Bytes are wider, so that what lies behind them is aligned.
+  using Key = Either<is_narrow<T>, float, Either<is_byte, int16, T>>;
+  using Distance = UintFor<8 * sizeof(Key)>;
   using Place = Position<uint32>;
 
   const Key* thresholds;

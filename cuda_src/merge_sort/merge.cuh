@@ -5,7 +5,8 @@
 //            doi:10.1109/IPDPSW.2012.202; Green, McColl and Bader 2012,
 //            doi:10.1145/2304576.2304621): merge_splits_kernel finds by binary search which
 //            elements of the two runs make each tile of the result. In merge_kernel a block
-//            then has a tile: it loads the elements that make it into shared memory, its threads
+//            then has a tile (of little data it finds those elements itself, 32 lanes at once): it
+//            loads the elements that make it into shared memory, its threads
 //            each merge some into registers, put them back, and the block writes them; those of its
 //            next tile are on their way meanwhile, where there is room for both.
 // Bytes      2 (k + v) per key of k bytes with values of v; launches: two; temporary storage: 32
@@ -73,6 +74,21 @@ struct alignas(32) MergeCut {
   int32 num_a, num_items;
 };
 
+// Returns the cut of a tile that takes elements `begin` to `end` of the first run.
+template <class Params>
+__device__ inline MergeCut cut_between(const Params& params, const MergeTile& at, int64 begin,
+                                       int64 end) {
+  const int64 most = begin + at.count;
+  MergeCut cut;
+  cut.begin_a = at.begin + begin;
+  cut.begin_b = at.begin + params.second_begin + (at.place - begin);
+  cut.begin = at.begin + at.place;
+  // By a function that is no order they may be anything.
+  cut.num_a = int32((end < begin ? begin : end > most ? most : end) - begin);
+  cut.num_items = at.count;
+  return cut;
+}
+
 // Of 32 lanes one more than of tiles: where a tile ends the next one begins.
 template <class Policy, class Order, class T, int value_leaves>
 __global__ void __launch_bounds__(Policy::block_threads) merge_splits_kernel(
@@ -104,17 +120,29 @@ __global__ void __launch_bounds__(Policy::block_threads) merge_splits_kernel(
     const int64 next = shuffle_down(begin, 1);
     if (lane < tiles && tile < params.num_tiles) {
       const bool is_last = at.place + at.count == at.num_a + at.num_b;
-      const int64 end = is_last ? at.num_a : next, most = begin + at.count;
-      MergeCut cut;
-      cut.begin_a = at.begin + begin;
-      cut.begin_b = at.begin + params.second_begin + (at.place - begin);
-      cut.begin = at.begin + at.place;
-      // By a function that is no order they may be anything.
-      cut.num_a = int32((end < begin ? begin : end > most ? most : end) - begin);
-      cut.num_items = at.count;
-      cuts[tile] = cut;
+      cuts[tile] = cut_between(params, at, begin, is_last ? at.num_a : next);
     }
   }
+}
+
+// As split_at, with 32 questions at once; of all lanes of a warp.
+template <class Order, class T>
+__device__ inline int64 split_by_warp(const Sources<T>& a, const Sources<T>& b, int64 place,
+                                      int64 num_a, int64 num_b) {
+  const int lane = threadIdx.x % warp_threads;
+  int64 low = place > num_b ? place - num_b : 0, high = place < num_a ? place : num_a;
+  while (low < high) {
+    const int64 step = (high - low + warp_threads - 1) / warp_threads;
+    const int64 wanted = low + (lane + 1) * step, count = wanted < high ? wanted : high;
+    const T of_b = load_element<T>(advanced(b, place - count));
+    const T of_a = load_element<T>(advanced(a, count - 1));
+    const uint32 missed = ptx::ballot_sync(all_lanes, bool(Order::before(of_b, of_a)));
+    if (missed == 0) return high;
+    const int64 reached = low + (ptx::ffs(missed) - 1) * step;  // none, or by the lane before
+    high = reached + step < high ? reached + step - 1 : high - 1;
+    low = reached;
+  }
+  return low;
 }
 
 template <class Policy, class Order, class T, class V>
@@ -133,6 +161,7 @@ struct TileMerge {
   struct Shared {
     alignas(16) T keys[is_ahead ? 2 : 1][slots];   // of the first run, then of the second
     uint16 order[has_values<V> ? tile_items : 1];  // where among them each of the tile was
+    int64 splits[2];                               // where the tile begins and ends in its runs
   };
   static_assert(sizeof(Shared) <= Policy::shared_bytes);
 
@@ -270,25 +299,45 @@ struct TileMerge {
     if constexpr (has_values<V>) write_values();
   }
 
+  // Returns where a tile's elements lie.
+  __device__ MergeCut cut_of(int64 tile) const {
+    if constexpr (!Policy::finds_cuts) {
+      return reinterpret_cast<const MergeCut*>(params.cuts)[tile];
+    } else {
+      const MergeTile wanted = gpualgo::merge_tile<tile_items>(params, tile);
+      const int edge = threadIdx.x / warp_threads;
+      if (edge < 2) {
+        const auto a = advanced(sources_of<T>(params.first.keys), wanted.begin);
+        const auto b =
+            advanced(sources_of<T>(params.second.keys), wanted.begin + params.second_begin);
+        const int64 place = wanted.place + edge * wanted.count;
+        const int64 split = split_by_warp<Order, T>(a, b, place, wanted.num_a, wanted.num_b);
+        if (threadIdx.x % warp_threads == 0) shared.splits[edge] = split;
+      }
+      ptx::syncthreads();
+      return cut_between(params, wanted, shared.splits[0], shared.splits[1]);
+    }
+  }
+
   // Merges the tiles that this block takes in turn with others.
   __device__ void run(int64 num_tiles) {
-    const MergeCut* cuts = reinterpret_cast<const MergeCut*>(params.cuts);
     keys = shared.keys[0];
     if constexpr (is_ahead) {
-      if (blockIdx.x < num_tiles) run_ahead(cuts, num_tiles);
+      if (blockIdx.x < num_tiles) run_ahead(num_tiles);
     } else {
       for (int64 tile = blockIdx.x; tile < num_tiles; tile += gridDim.x) {
-        at = cuts[tile];
+        at = cut_of(tile);
         load(at, keys);
         merge_tile();
       }
     }
   }
-  __device__ void run_ahead(const MergeCut* cuts, int64 num_tiles) {
-    at = cuts[blockIdx.x];
+  __device__ void run_ahead(int64 num_tiles) {
+    at = cut_of(blockIdx.x);
     load(at, keys);
+    if constexpr (Policy::finds_cuts) ptx::syncthreads();  // all have read the splits
     for (int64 tile = blockIdx.x + int64(gridDim.x); tile < num_tiles; tile += gridDim.x) {
-      const MergeCut next = cuts[tile];
+      const MergeCut next = cut_of(tile);
       T* const others = shared.keys[keys == shared.keys[0]];
       load(next, others);
       wait_copies<true, 1>();

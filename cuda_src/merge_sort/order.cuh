@@ -36,7 +36,7 @@ __device__ inline Places<T> either(bool is_first, const Places<T>& first, const 
 }
 
 template <int block_threads_, int items_, int min_blocks_, int shared_bytes_, bool overlaps_,
-          bool is_ahead_ = false>
+          bool is_ahead_ = false, bool finds_cuts_ = false>
 struct MergeSortPolicy {
   static constexpr int block_threads = block_threads_;
   static constexpr int items = items_;  // elements per thread
@@ -45,6 +45,7 @@ struct MergeSortPolicy {
   static constexpr int shared_bytes = shared_bytes_;
   static constexpr bool overlaps = overlaps_;  // launched while the kernel before still runs
   static constexpr bool is_ahead = is_ahead_;  // what is merged next is loaded meanwhile (sm_80)
+  static constexpr bool finds_cuts = finds_cuts_;  // blocks do, without a kernel before
 };
 
 // Where shared memory has element i of a tile, of which threads have `items` neighbours each. An

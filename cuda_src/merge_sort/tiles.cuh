@@ -15,6 +15,7 @@
 
 #include "merge_sort/order.cuh"
 #include "parts/layout.cuh"
+#include "parts/warp.cuh"
 
 namespace gpualgo {
 
@@ -200,6 +201,14 @@ struct TileSort {
     }
   }
 
+  __device__ static void sync(bool is_of_warp) {
+    if (is_of_warp) {
+      ptx::syncwarp();
+    } else {
+      ptx::syncthreads();
+    }
+  }
+
   __device__ void run() {
     load();
     ptx::syncthreads();
@@ -210,10 +219,11 @@ struct TileSort {
     }
 #pragma unroll 1
     for (int run = items; run < longest(); run *= 2) {
+      const bool is_of_warp = !Order::takes_any && 2 * run <= warp_threads * items;
       put_own();
-      ptx::syncthreads();
+      sync(is_of_warp);
       merge_runs(run);
-      ptx::syncthreads();
+      sync(is_of_warp);
     }
     put_own();
     ptx::syncthreads();

@@ -103,15 +103,6 @@ struct Ordinal {
 
 namespace detail {
 
-template <bool is_wide>
-struct UintOf {
-  using type = uint32;
-};
-template <>
-struct UintOf<true> {
-  using type = uint64;
-};
-
 template <bool is_first, class First, class Second>
 struct Choice {
   using type = First;
@@ -129,7 +120,7 @@ using Either = typename detail::Choice<is_first, First, Second>::type;
 
 // A word of so many bits at least, 64 at most.
 template <int bits>
-using UintFor = typename detail::UintOf<(bits > 32)>::type;
+using UintFor = Either<(bits > 32), uint64, uint32>;
 
 template <class A, class B>
 inline constexpr bool is_same = false;

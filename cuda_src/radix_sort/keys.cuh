@@ -18,23 +18,7 @@ struct NoValue {};
 namespace detail {
 
 template <int bytes>
-struct WordOf;
-template <>
-struct WordOf<1> {
-  using type = uint8;
-};
-template <>
-struct WordOf<2> {
-  using type = uint16;
-};
-template <>
-struct WordOf<4> {
-  using type = uint32;
-};
-template <>
-struct WordOf<8> {
-  using type = uint64;
-};
+using WordOf = Either<(bytes > 2), UintFor<8 * bytes>, Either<bytes == 2, uint16, uint8>>;
 
 template <class T>
 inline constexpr uint64 infinity_bits = 0;
@@ -51,8 +35,8 @@ inline constexpr uint64 infinity_bits<double> = 0x7ff0000000000000;
 // integers and descending ones need no more than inverted bits, which a Digit sees to.
 template <class T>
 struct KeyOrder {
-  using Key = typename detail::WordOf<sizeof(T)>::type;
-  using Ordered = typename detail::WordOf<(sizeof(T) < 4 ? 4 : sizeof(T))>::type;
+  using Key = detail::WordOf<sizeof(T)>;
+  using Ordered = detail::WordOf<(sizeof(T) < 4 ? 4 : sizeof(T))>;
   static constexpr int bits = 8 * sizeof(T);
 
   __device__ static Ordered ordered(Key key) {
@@ -80,7 +64,7 @@ struct KeyOrder {
 // is one by any sign, stays last.
 template <class T>
 struct Opposite {
-  typename detail::WordOf<sizeof(T)>::type bits;
+  detail::WordOf<sizeof(T)> bits;
 };
 
 template <class T>
@@ -126,8 +110,8 @@ __device__ Ordered ordered_each(Ordered key) {
 template <class... T>
 struct KeyOrder<SideBySide<T...>> {
   static constexpr int bytes = detail::word_bytes<T...>();
-  using Key = typename detail::WordOf<bytes>::type;
-  using Ordered = typename detail::WordOf<(bytes < 4 ? 4 : bytes)>::type;
+  using Key = detail::WordOf<bytes>;
+  using Ordered = detail::WordOf<(bytes < 4 ? 4 : bytes)>;
   static constexpr int bits = 8 * bytes;
 
   __device__ static Ordered ordered(Key key) {

@@ -18,15 +18,7 @@ struct alignas(sizeof(Key) + sizeof(Value)) Joined {
 };
 
 template <bool is_joined, class Key, class Value>
-struct MovedOf {
-  using type = Key;
-};
-template <class Key, class Value>
-struct MovedOf<true, Key, Value> {
-  using type = Joined<Key, Value>;
-};
-template <bool is_joined, class Key, class Value>
-using MovedBy = typename MovedOf<is_joined, Key, Value>::type;
+using MovedBy = Either<is_joined, Joined<Key, Value>, Key>;
 
 // What a tile moves, in order: side by side, joined, or values once the keys are written.
 template <class Key, class Value, int items, bool is_joined, bool is_in_turn>

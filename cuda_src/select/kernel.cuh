@@ -30,26 +30,13 @@
 
 namespace gpualgo {
 
-namespace detail {
-
-template <class Count, bool gives_lengths>
-struct SumOf {
-  using type = Count;
-};
-template <class Count>
-struct SumOf<Count, true> {
-  using type = RunHeads<Count>;
-};
-
-}  // namespace detail
-
 // keeps_rest: what is not kept is written, too. gives_lengths: of runs, behind an element's
 // numbers.
 template <class Policy, class Keep, class T, class Count, class Access, bool keeps_rest,
           bool gives_lengths>
 struct Select {
   using Tiles = SelectTiles<Policy, Keep, T, Access, gives_lengths>;
-  using Sum = typename detail::SumOf<Count, gives_lengths>::type;
+  using Sum = Either<gives_lengths, RunHeads<Count>, Count>;
   using Tile = typename Tiles::Tile;
   using E = typename Tiles::E;
   static constexpr int items = Tiles::items, rows = Tiles::rows, outputs = Tiles::outputs;

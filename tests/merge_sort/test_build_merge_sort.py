@@ -41,7 +41,7 @@ def specs(
     cut = tuning.policy_of(num_items, element.itemsize, limit, bool(values))
     ways = (False,) if op is not None else (True,) * len(records.field_dtypes(element))
     order, async_bytes = Comparison(element, op, ways), limit if capability >= (8, 0) else 0
-    return tuning.specs(order, values, cut, capability >= (9, 0), async_bytes)
+    return tuning.specs(order, values, cut, capability >= (9, 0), async_bytes, num_items)
 
 
 @pytest.mark.slow
@@ -59,7 +59,7 @@ def specs(
 def test_all_is_held_in_registers(
     element: Any, op: Operator | None, values: list[int], tmp_path: Path
 ) -> None:
-    tiles, _, merge = sass.held(specs(element, op, values, MAIN), MAIN, tmp_path, FEW)
+    tiles, *_, merge = sass.held(specs(element, op, values, MAIN), MAIN, tmp_path, FEW)
     for code in (tiles, merge):
         assert code.count("BAR") >= 3
 

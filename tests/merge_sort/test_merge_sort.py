@@ -77,6 +77,16 @@ def test_stable_at_many_sizes(backend: Backend, size: int) -> None:
     check(backend, keys, by_coarse(keys), less=coarse)
 
 
+@pytest.mark.parametrize("size", [2179, 8707, 20_005, 35_001])  # of no other test
+def test_cuts_by_a_kernel_of_their_own(
+    backend: Backend, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a GPU they are, of more than 32 MB."""
+    monkeypatch.setattr("gpualgo._algorithms.merge_sort.tuning.CACHED_BYTES", 0)
+    keys = some_keys(size)
+    check(backend, keys, by_coarse(keys), less=coarse)
+
+
 def test_many_passes_on_all_cores(backend: Backend) -> None:
     if backend.xp is not np:
         pytest.skip("of the CPU")

@@ -52,9 +52,11 @@ class Kernels:
         )
         self.merging = tuning.merging(self.policy)
         self.key_bytes = key_bytes
-        self.overlaps = props.may_overlap
+        self.overlaps = props.may_overlap and num_rows * row_items <= tuning.MAX_OVERLAPPED
         async_bytes = props.shared_limit if props.capability >= (8, 0) else 0
-        self.specs = tuning.specs(order, values, self.policy, self.overlaps, async_bytes)
+        self.specs = tuning.specs(
+            order, values, self.policy, self.overlaps, async_bytes, num_rows * row_items
+        )
         is_ahead = tuning.prefetches(order.element, values, self.merging, async_bytes)
         self.merge_bytes = self.merging.shared_bytes(key_bytes, is_ahead)
         blocks = props.num_sms * self.merging.blocks_per_sm(key_bytes)
@@ -62,6 +64,8 @@ class Kernels:
         self.sorted_per_row = -(-row_items // self.policy.tile_items)
         self.tiles_per_row = -(-row_items // self.merging.tile_items)
         self.num_tiles = num_rows * self.tiles_per_row  # merge tiles
+        # Of the cuts, if a kernel finds them.
+        self.cut_bytes = [tuning.CUT_BYTES * self.num_tiles] * (len(self.specs) == 3)
         self.num_passes = (self.sorted_per_row - 1).bit_length()
 
     def sort_tiles(self, source: Buffer, target: Buffer) -> Launch:
@@ -100,19 +104,19 @@ class Kernels:
         self, first: Buffer, second: Buffer, target: Buffer, cuts: int, **fixed: int
     ) -> list[Launch]:
         slots = {"first": first.run, "second": second.run, **target.outputs, "cuts": cuts}
-        threads = self.merging.block_threads
-        cut_tiles = threads - threads // WARP  # per block of the kernel that finds cuts
-        grids = -(-self.num_tiles // cut_tiles), min(self.num_tiles, self.merge_blocks)
-        build.kernels(self.specs[1:], self.device)
+        threads, kernels = self.merging.block_threads, self.specs[1:]
+        shapes = [(min(self.num_tiles, self.merge_blocks), self.merge_bytes)]
+        if self.cut_bytes:
+            cut_tiles = threads - threads // WARP  # per block of the kernel that finds cuts
+            shapes.insert(0, (-(-self.num_tiles // cut_tiles), 0))
+        build.kernels(kernels, self.device)
         return [
             launch(
                 spec, self.device, min(grid, tuning.MAX_GRID), threads, slots, shared_bytes=shared,
                 overlaps=self.overlaps, num_tiles=self.num_tiles, row_items=self.row_items,
                 tiles_per_row=self.tiles_per_row, **fixed,
             )
-            for spec, grid, shared in zip(
-                self.specs[1:], grids, (0, self.merge_bytes), strict=True
-            )
+            for spec, (grid, shared) in zip(kernels, shapes, strict=True)
         ]  # fmt: skip
 
 
@@ -216,10 +220,10 @@ class _Builder(KeysAndValues):
         side, cuts = home, NONE
         if kernels.num_passes:
             num_bytes = [self._num_items * size for size in (*self._key_sizes, *sizes)]
-            cut_bytes = tuning.CUT_BYTES * kernels.num_tiles
-            *slots, cuts = self._workspace_pieces([*num_bytes, cut_bytes])
-            count = self.num_keys
-            side = Buffer(tuple(slots[:count]), tuple(slots[count:]) or (NONE,))
+            slots = self._workspace_pieces([*num_bytes, *kernels.cut_bytes])
+            count, end = self.num_keys, len(num_bytes)
+            side = Buffer(tuple(slots[:count]), tuple(slots[count:end]) or (NONE,))
+            cuts = slots[-1] if kernels.cut_bytes else NONE
         buffers = [side, home]
         current = buffers[kernels.num_passes % 2 == 0]
         self.steps.append(kernels.sort_tiles(source, current))
@@ -257,8 +261,8 @@ class _MergeBuilder(KeysAndValues):
             Buffer(self._dense(k), self._dense(v) or (NONE,))
             for k, v in zip(keys, values, strict=True)
         )
-        (cuts,) = self._workspace_pieces([tuning.CUT_BYTES * kernels.num_tiles])
-        self.steps += kernels.merge_two((first, second), self.lengths, home, cuts)
+        cuts = [*self._workspace_pieces(kernels.cut_bytes), NONE]
+        self.steps += kernels.merge_two((first, second), self.lengths, home, cuts[0])
 
     def _values(self, i: int) -> Operand:
         """Return a copy of both arrays, one after the other."""

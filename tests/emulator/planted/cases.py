@@ -234,7 +234,9 @@ CASES = {
     "tiles of pairs": Case(of_pairs(ga.inclusive_scan, 2450), _TILES),
     "transform pairs": Case(of_pairs(ga.transform, 2103)),
     "merge sort": Case(merge_sorts(1100), _MERGES),
-    "merge sort keys": Case(merge_sorts(1100, values=None), _MERGES),
+    "merge sort keys": Case(
+        merge_sorts(1100, values=None), (*_MERGES, (merge_sort, "CACHED_BYTES", 0))
+    ),
     "merge sort rows": Case(merge_sorts((30, 20)), _MERGES),
     "merge sort long rows": Case(merge_sorts((3, 450)), _MERGES),
     "merge": Case(merges(500, 333), _MERGES),
