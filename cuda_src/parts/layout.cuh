@@ -19,6 +19,7 @@ struct Divisor {
   __device__ int64 divide(int64 dividend) const {
     return magic == 0 ? dividend : int64(ptx::umulhi(uint64(dividend), magic) >> shift);
   }
+  __device__ int64 part(int64 dividend) const { return dividend - divide(dividend) * value; }
 };
 
 // The offsets of `Operands` arrays that are walked together, outermost dimension first.

@@ -1,4 +1,5 @@
-// The first elements of each of many rows, by (key, position): a warp, or a block, holds a row.
+// The first elements of each of many rows, by (key, position): a warp, or a block, holds a row, or
+// a part of a longer one; the first of all its parts are then a row of another launch.
 //
 // Algorithm  Each lane holds keys of the row in registers. Radix selection (Zhang, Naruse, Li and
 //            Wang, "Parallel Top-K Algorithms on GPU", SC 2023, doi:10.1145/3581784.3607062) finds
@@ -16,6 +17,7 @@
 #define GPUALGO_TOP_K_ROWS_CUH
 
 #include "parts/intrinsics.cuh"
+#include "parts/layout.cuh"
 #include "parts/ptx.cuh"
 #include "parts/tile_io.cuh"
 #include "parts/warp.cuh"
@@ -37,9 +39,11 @@ struct ShortRowsPolicy {
 struct ShortRowsParams {
   const unsigned char* rows;
   unsigned char* values;
-  unsigned char* positions;  // null: the last of the first elements alone is wanted, by value
-  int64 num_rows, row_items;
-  int64 count;  // first elements of a row, at most 32 * Policy::sorted
+  unsigned char* positions;     // null: the last of the first elements alone is wanted, by value
+  const unsigned char* places;  // of the elements, as positions; null: where they are in the row
+  int64 num_rows, row_items, part_items;  // rows are parts, of which the last may be shorter
+  Divisor parts;                          // of a row
+  int64 count;                            // first elements of a row, at most 32 * Policy::sorted
   uint64 flip;
 };
 
@@ -130,8 +134,9 @@ struct ShortRow {
 
   const ShortRowsParams& params;
   Shared& shared;
+  int64 first;  // of the row that this is a part of
   const Key* row;
-  uint32 length;        // of the row
+  uint32 length;        // of the part
   int warp, num_warps;  // of those that hold the row
   int lane;
   uint32 begin;         // position of the lane's first key; the others are 32 apart
@@ -141,8 +146,11 @@ struct ShortRow {
   __device__ ShortRow(const ShortRowsParams& params, Shared& shared, int64 number)
       : params(params),
         shared(shared),
-        row(reinterpret_cast<const Key*>(params.rows) + number * params.row_items),
-        length(uint32(params.row_items)),
+        first(params.parts.part(number) * params.part_items),
+        row(reinterpret_cast<const Key*>(params.rows) +
+            params.parts.divide(number) * params.row_items + first),
+        length(uint32(params.row_items - first < params.part_items ? params.row_items - first
+                                                                   : params.part_items)),
         warp(Policy::is_shared ? threadIdx.x / warp_threads : 0),
         num_warps(Policy::is_shared ? blockDim.x / warp_threads : 1),
         lane(threadIdx.x % warp_threads),
@@ -356,13 +364,15 @@ struct ShortRow {
     }
     values += number * count;
     int64* positions = reinterpret_cast<int64*>(params.positions) + number * count;
+    const int64* from = reinterpret_cast<const int64*>(params.places);
+    if (from != nullptr) from += number * params.row_items;
 #pragma unroll
     for (int i = 0; i < sorted; ++i) {
       const int place = i * warp_threads + lane;
       if (place >= count) continue;
       const uint32 position = shared.places[slot_of(place)];
       values[place] = row[position];
-      positions[place] = position;
+      positions[place] = from == nullptr ? first + position : from[position];
     }
   }
 

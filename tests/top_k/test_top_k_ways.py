@@ -22,6 +22,7 @@ def _long_rows(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Let rows of some thousands be long, and no plan outlive the test."""
     monkeypatch.setattr(tuning, "LONG_ROW", 3000)
     monkeypatch.setattr(tuning, "SHORT_ROW", 1024)
+    monkeypatch.setattr(tuning, "MOST_IN_PARTS", 0)
     monkeypatch.setattr(tuning, "MOST_SORTED", 64)
     monkeypatch.setattr(tuning, "FILTER_THREADS", 64)  # several blocks
     monkeypatch.setattr(cpu, "LONG_ROW", 4000)
@@ -54,6 +55,22 @@ def samples() -> dict[str, Any]:
 def test_first_elements(backend: Backend, about: str, k: int) -> None:
     for mode in MODES:
         check(backend, samples()[about], k, mode)
+
+
+@pytest.mark.parametrize("about", samples())
+@pytest.mark.parametrize("rows", [1, 3])
+def test_first_elements_of_parts(
+    backend: Backend, monkeypatch: pytest.MonkeyPatch, about: str, rows: int
+) -> None:
+    """The last part is shorter than the others."""
+    monkeypatch.setattr(tuning, "MOST_IN_PARTS", N)
+    monkeypatch.setattr(tuning, "SHORT_ROW", 2048)
+    monkeypatch.setattr(tuning, "LEAST_PART", 256)
+    x = np.stack([np.roll(samples()[about], 50 * row) for row in range(rows)])
+    for k in (1, 31, 33, 100, 400):
+        assert tuning.strategy_of(rows, N, k, 8) == tuning.PARTS
+        check(backend, x[0] if rows == 1 else x, k, "largest")
+        check(backend, x.astype("float64"), k, "smallest")
 
 
 @pytest.mark.parametrize("most_left", [100, 1 << 14], ids=["blocks", "a block"])

@@ -231,6 +231,8 @@ class _Builder(Builder):
         values, indices = self._outs
         if strategy == tuning.SHORT:
             self._add_short(count, (values, 0), indices)
+        elif strategy == tuning.PARTS:
+            self._add_parts(count, values, indices)
         elif strategy == tuning.BLOCK:
             slots = {"values": values, "positions": indices}
             self._add_select(tuning.SORTED, self._num_rows, count - 1, count, slots)
@@ -266,13 +268,35 @@ class _Builder(Builder):
 
     # Strategies.
 
-    def _add_short(self, count: int, values: tuple[int, int], positions: int) -> None:
-        spec = tuning.short_spec(self._dtype, self._descending, self._row_items, count)
-        threads, rows = tuning.short_block(self._row_items)
+    def _add_parts(self, count: int, values: int, indices: int) -> None:
+        """Add a selection from parts of rows, and one from what that gives."""
+        parts = tuning.parts_of(self._num_rows, self._row_items, count, self._itemsize)
+        assert parts is not None
+        kept = self._num_rows * parts[0] * count
+        items, places = self._scratch(kept * self._itemsize), self._scratch(kept * _POSITION_BYTES)
+        self._add_short(count, (items, 0), places, parts)
+        row_items = parts[0] * count
+        self._add_short(count, (values, 0), indices, (1, row_items), items, places)
+
+    def _add_short(
+        self, count: int, values: tuple[int, int], positions: int,
+        parts: tuple[int, int] | None = None, rows: int | None = None, places: int = NONE,
+    ) -> None:  # fmt: skip
+        """Add a selection from rows in registers: those of the input, or of `rows`.
+
+        `parts`: how many parts a row has, and their length.
+        """
+        num_parts, part_items = parts or (1, self._row_items)
+        row_items = self._row_items if rows is None else part_items
+        spec = tuning.short_spec(self._dtype, self._descending, part_items, count)
+        threads, rows_per_block = tuning.short_block(part_items)
+        num_rows = self._num_rows * num_parts
+        slots = {"values": values, "positions": positions, "places": places}
         self._launch(
-            spec, -(-self._num_rows // rows), threads,
-            {"rows": self._rows, "values": values, "positions": positions},
-            num_rows=self._num_rows, row_items=self._row_items, count=count, flip=self._flip,
+            spec, -(-num_rows // rows_per_block), threads,
+            {**slots, "rows": self._rows if rows is None else rows},
+            num_rows=num_rows, row_items=row_items, part_items=part_items, parts=num_parts,
+            count=count, flip=self._flip,
         )  # fmt: skip
 
     def _add_select(

@@ -105,8 +105,12 @@ _SELECT = (
     (select, "THREAD_BYTES", 32),
     (select, "BLOCKS_PER_SM", 1),
 )
-_LONG = ((top_k, "LONG_ROW", 2000), (top_k, "MOST_SORTED", 64), (top_k, "FILTER_THREADS", 64))
-_BLOCKS = ((top_k, "SHORT_ROW", 1024),)
+_LONG = (
+    *((top_k, "LONG_ROW", 2000), (top_k, "MOST_SORTED", 64), (top_k, "FILTER_THREADS", 64)),
+    (top_k, "MOST_IN_PARTS", 0),
+)
+_BLOCKS = ((top_k, "SHORT_ROW", 1024), (top_k, "MOST_IN_PARTS", 0))
+_PARTS = ((top_k, "SHORT_ROW", 1100), (top_k, "LEAST_PART", 256))
 _NARROW = (*_LONG, (top_k, "MOST_LEFT", 0), (top_k, "NARROW_SHARE", 200))
 _NO_ROOM = (*_LONG, (top_k, "sample_of", lambda *_: top_k.Sample(8, -1, 40, 100)))
 _MANY_SHARES = ((indexed, "SHARE_ITEMS", 64), (indexed, "FEW_TABLES", 3), (indexed, "GROUP", 4))
@@ -273,6 +277,7 @@ CASES = {
     "equal first elements of short rows": Case(firsts((5, 200), 64, spread=0)),
     "first elements of rows in blocks": Case(firsts((2, 2100), 64)),
     "equal first elements of rows in blocks": Case(firsts((2, 2100), 64, spread=0)),
+    "first elements of parts": Case(firsts((3, 4003), 37, spread=90), _PARTS),
     "first elements of a long row": Case(firsts((1, 4003), 40), _LONG),
     "first elements of a long row of few values": Case(firsts((1, 4003), 40, spread=5), _LONG),
     "first elements of a long row without room": Case(firsts((1, 4003), 40), _NO_ROOM),
