@@ -27,24 +27,27 @@
 
 namespace gpualgo {
 
-template <int block_threads_, int min_blocks_, int items_, int sorted_, bool is_shared_>
+template <int block_threads_, int min_blocks_, int items_, int sorted_, bool is_shared_,
+          bool in_parts_>
 struct ShortRowsPolicy {
   static constexpr int block_threads = block_threads_;  // at most
   static constexpr int min_blocks = min_blocks_;
   static constexpr int items = items_;           // keys of a lane
   static constexpr int sorted = sorted_;         // pairs of a lane in the sort; a power of two
   static constexpr bool is_shared = is_shared_;  // whether all warps of a block hold one row
+  static constexpr bool in_parts = in_parts_;    // whether rows are parts, or made of those
 };
 
 struct ShortRowsParams {
   const unsigned char* rows;
   unsigned char* values;
   unsigned char* positions;     // null: the last of the first elements alone is wanted, by value
-  const unsigned char* places;  // of the elements, as positions; null: where they are in the row
-  int64 num_rows, row_items, part_items;  // rows are parts, of which the last may be shorter
-  Divisor parts;                          // of a row
-  int64 count;                            // first elements of a row, at most 32 * Policy::sorted
+  const unsigned char* places;  // of a part's elements, as positions; null: where they are in it
+  int64 num_rows, row_items;
+  int64 count;  // first elements of a row, at most 32 * Policy::sorted
   uint64 flip;
+  int64 part_items;  // of rows that are parts; the last may be shorter
+  Divisor parts;     // of a row
 };
 
 constexpr int most_bounded = 16;  // of more, what comes up to the bound is mostly too much
@@ -146,11 +149,12 @@ struct ShortRow {
   __device__ ShortRow(const ShortRowsParams& params, Shared& shared, int64 number)
       : params(params),
         shared(shared),
-        first(params.parts.part(number) * params.part_items),
+        first(Policy::in_parts ? params.parts.part(number) * params.part_items : 0),
         row(reinterpret_cast<const Key*>(params.rows) +
-            params.parts.divide(number) * params.row_items + first),
-        length(uint32(params.row_items - first < params.part_items ? params.row_items - first
-                                                                   : params.part_items)),
+            (Policy::in_parts ? params.parts.divide(number) : number) * params.row_items + first),
+        length(uint32(Policy::in_parts && params.part_items < params.row_items - first
+                          ? params.part_items
+                          : params.row_items - first)),
         warp(Policy::is_shared ? threadIdx.x / warp_threads : 0),
         num_warps(Policy::is_shared ? blockDim.x / warp_threads : 1),
         lane(threadIdx.x % warp_threads),
@@ -364,7 +368,8 @@ struct ShortRow {
     }
     values += number * count;
     int64* positions = reinterpret_cast<int64*>(params.positions) + number * count;
-    const int64* from = reinterpret_cast<const int64*>(params.places);
+    const int64* from = nullptr;
+    if constexpr (Policy::in_parts) from = reinterpret_cast<const int64*>(params.places);
     if (from != nullptr) from += number * params.row_items;
 #pragma unroll
     for (int i = 0; i < sorted; ++i) {

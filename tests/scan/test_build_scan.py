@@ -200,7 +200,8 @@ def record_cases(op: Operator, dtype: Dtype, capability: Capability) -> list[Cas
         cases.append(tiles.tiles_spec(op, dtype, dtype, flat, cut, False, capability))
     for num_items in (3, MANY):
         rows = tiles.rows_tiling(num_items, dtype, dtype)
-        for access in (tiles.spaced_rows(dtype), tiles.dense_rows(dtype, 8, 8, True)):
+        leaves = len(records.field_dtypes(dtype))
+        for access in (cpp("SpacedRows", leaves), cpp("DenseRows", 8, 8, True, leaves)):
             cases.append(tiles.rows_spec(op, dtype, dtype, access, rows, True, is_async))
     for num_columns in (3, 1024):
         columns = tiles.tile_columns(MANY, num_columns, 1, dtype, dtype)

@@ -288,7 +288,7 @@ class _Builder(Builder):
         """
         num_parts, part_items = parts or (1, self._row_items)
         row_items = self._row_items if rows is None else part_items
-        spec = tuning.short_spec(self._dtype, self._descending, part_items, count)
+        spec = tuning.short_spec(self._dtype, self._descending, part_items, count, bool(parts))
         threads, rows_per_block = tuning.short_block(part_items)
         num_rows = self._num_rows * num_parts
         slots = {"values": values, "positions": positions, "places": places}

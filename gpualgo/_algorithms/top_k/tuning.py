@@ -281,7 +281,9 @@ def short_block(row_items: int) -> tuple[int, int]:
     return -(-row_items // WARP_ROW) * WARP, 1
 
 
-def short_spec(dtype: Dtype, descending: bool, row_items: int, count: int) -> Spec:
+def short_spec(
+    dtype: Dtype, descending: bool, row_items: int, count: int, in_parts: bool = False
+) -> Spec:
     """Return the kernel that holds rows in registers, one per warp or per block."""
     is_shared = row_items > WARP_ROW
     threads = SHARED_THREADS if is_shared else SHORT_THREADS
@@ -291,7 +293,8 @@ def short_spec(dtype: Dtype, descending: bool, row_items: int, count: int) -> Sp
     if registers == 64 and num_sorted > (16 if is_shared else 8):
         registers = 48 + 2 * num_sorted
     blocks = REGISTERS // registers // threads
-    tuned = cpp("ShortRowsPolicy", threads, max(1, blocks), items, num_sorted, is_shared)
+    sizes = threads, max(1, blocks), items, num_sorted
+    tuned = cpp("ShortRowsPolicy", *sizes, is_shared, in_parts)
     return kernel_spec("top_k/rows.cuh", "short_rows_kernel", tuned, order(dtype, descending))
 
 
