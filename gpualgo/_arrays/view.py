@@ -12,7 +12,6 @@ import operator
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from types import FunctionType
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -165,6 +164,8 @@ def _find_viewer(x: Any, where: str) -> Any:
         raise OnDask(where)
     if cls.__name__ == "ShardedArray" and package == "gpualgo":
         raise OnShards(where)
+    if package == "jax" and cls.__name__.endswith("Tracer"):
+        raise TypeError(f"{where} is traced by JAX, so it has no values; call gpualgo.jax instead")
     module = _MODULES.get(package)
     viewer: Any = None
     if isinstance(x, np.ndarray):
@@ -203,10 +204,17 @@ def _not_an_array(x: Any, where: str) -> TypeError:
             f"{where} is the scalar {x!r}, not an array; "
             "capture it in the operator, as in lambda a: a * 2.0"
         )
-    if isinstance(x, FunctionType):
+    if callable(x):
         order = "op comes before the arrays" if where == _OPERAND else "the array comes first"
         return TypeError(f"{where} must be an array, got a function; {order}")
+    if where.endswith("an argument of the plan"):
+        return TypeError(
+            f"{where} must be an array, got {type(x).__name__}; a plan takes arrays alone: `prepare` "
+            "has fixed the other arguments"
+        )
     hint = "wrap it with numpy.asarray(x)"
+    if isinstance(x, list) and any(isinstance(item, np.ndarray) for item in x):
+        hint = "pass a tuple of arrays"
     if isinstance(x, (bool, int, float, complex, np.generic)):
         hint += ", or repeat it by gpualgo.lazy.full(n, x)"
     elif isinstance(x, tuple):

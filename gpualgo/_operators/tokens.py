@@ -544,6 +544,9 @@ def object_token(value: Any) -> Token:
             "op is a functools.partial, which numba cannot compile; "
             "write it as a lambda that captures the value"
         )
+    name = getattr(value, "__name__", None)
+    if name is not None and callable(value) and not isinstance(value, type):
+        raise TypeError(f"op calls {name!r}, which kernels do not have; call one of numpy or math")
     raise TypeError(
         f"op captures a value of type {type(value).__name__}, which kernels cannot hold; "
         "capture numbers, NumPy scalars, arrays or functions"

@@ -222,3 +222,21 @@ def test_errors_name_the_caller_s_function_or_none() -> None:
         np.sum(np.arccosh(ga.lazy.asarray(x) * 1j))
     with pytest.raises(ga.CompileError, match=r"^transform: .*test_lazy_consumers\.py:\d+: .*foo"):
         ga.copy(ga.lazy.transform(lambda a: a.foo, x))
+
+
+@pytest.mark.parametrize("scan", [ga.inclusive_scan, ga.exclusive_scan])
+@pytest.mark.parametrize("columns", [5, 300, 3000])
+@pytest.mark.parametrize("step", [-1, 2, -3])
+def test_flattened_scans_into_spaced_results(
+    backend: Backend, scan: Any, columns: int, step: int
+) -> None:
+    """Only the results are written, whatever the layout of what is read."""
+    x = np.arange(3 * columns).reshape(3, columns) % 7
+    sums = np.cumsum(2 * x)
+    want = sums if scan is ga.inclusive_scan else sums - 2 * x.ravel()
+    for layout in ("contiguous", "fortran"):
+        kept = backend.to_device(np.full(abs(step) * x.size, -1))
+        scan(ga.lazy.asarray(backend.arrange(layout, x)) * 2, out=kept[::step])
+        expected = np.full(abs(step) * x.size, -1)
+        expected[::step] = want
+        np.testing.assert_array_equal(backend.to_host(kept), expected)

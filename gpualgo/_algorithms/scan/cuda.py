@@ -56,6 +56,12 @@ def strategy_of(problem: Scan, views: Sequence[View], targets: Sequence[View]) -
     return ScanStrategy(kernel, num_bytes, columns, problem.axis, *direction)
 
 
+def strides_in(target: View, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the strides of the results of elements of a shape, which may be flattened."""
+    strides = target.strides
+    return strides if len(strides) == len(shape) else dense_strides(shape, strides[0])
+
+
 def canonical(
     axis: int | None, views: Sequence[View], targets: Sequence[View]
 ) -> tuple[Dims, Dims]:
@@ -66,8 +72,7 @@ def canonical(
     shape = views[0].shape
     strides = [view.strides for view in views]
     for target in targets:
-        out = target.strides
-        strides.append(out if len(out) == len(shape) else dense_strides(shape, out[0]))  # flattened
+        strides.append(strides_in(target, shape))
     dims = list(zip(shape, zip(*strides, strict=True), strict=True))
     if axis is None:
         return merge(dims), []
@@ -241,11 +246,7 @@ def _of_computed(
     """Return a plan that computes the elements into the results' memory and scans them there."""
     shape, rest = problem.shape, copy.copy(problem)
     rest.source = problem.acc
-    computed = [
-        target._replace(shape=shape, strides=dense_strides(shape, target.dtype.itemsize))
-        if target.shape != shape else target
-        for target in targets
-    ]  # fmt: skip
+    computed = [x._replace(shape=shape, strides=strides_in(x, shape)) for x in targets]
     applied = elementwise.elements_of(source, op, problem.acc)
     first = elementwise.plan_of(applied, views, shape, computed, at)
     at = at._replace(sources=at.targets)

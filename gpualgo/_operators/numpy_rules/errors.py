@@ -102,19 +102,21 @@ def translate_errors(fn: Any, arg_dtypes: tuple[Argument, ...]) -> Iterator[None
         if sentence is not None and sentence.endswith(_NO_ITEMS) and "(" not in dtypes:
             sentence += "; the elements are numbers: pass a tuple of arrays"
         if sentence is not None:
-            raise CompileError(f"{start}{sentence}: {source_of(fn)}{_line_of(reason)}") from error
+            place = f"{source_of(fn)}{_line_of(fn, reason)}"
+            raise CompileError(f"{start}{sentence}: {place}") from error
         raise CompileError(
             f"{start}{source_of(fn)}\n{type(error).__name__}: {_with_readable_types(reason)}"
         ) from error
 
 
-def _line_of(reason: str) -> str:
-    """Return the line of the operator that numba names, if its file can be read."""
-    locations = re.findall(r'File "([^"\n]+)", line (\d+)', reason)
-    for name, number in reversed(locations):
-        line = linecache.getline(name, int(number)).strip()
-        if line and "gpualgo" not in name.replace("\\", "/").split("/")[-4:-1]:
-            return f" (line {number}: {line})"
+def _line_of(fn: Any, reason: str) -> str:
+    """Return the line of the operator that numba names; none of an equal one elsewhere."""
+    code = getattr(python_function(fn) or fn, "__code__", None)
+    lines = set() if code is None else {line for _, _, line in code.co_lines()}
+    for name, number in reversed(re.findall(r'File "([^"\n]+)", line (\d+)', reason)):
+        if code is not None and name == code.co_filename and int(number) in lines:
+            line = linecache.getline(name, int(number)).strip()
+            return f" (line {number}: {line})" if line else ""
     return ""
 
 
