@@ -14,7 +14,7 @@ from support import REPOSITORY
 # Lines of Python below each folder of gpualgo/ and in bench/, and of CUDA below cuda_src/.
 LINES = {
     "bench": 3_000,
-    "gpualgo": 62_715,
+    "gpualgo": 62_716,
     "gpualgo/_algorithms": 21_681,
     "gpualgo/_api": 2_311,
     "gpualgo/_arrays": 1_803,
@@ -31,7 +31,7 @@ LINES = {
     "gpualgo/jax": 1_501,
     "gpualgo/lazy": 774,
     "gpualgo/numpy": 6_085,
-    "gpualgo/torch": 1_789,
+    "gpualgo/torch": 1_790,
     "gpualgo/shards": 1_919,
     "cuda_src": 17_474,
 }

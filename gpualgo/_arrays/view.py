@@ -209,8 +209,8 @@ def _not_an_array(x: Any, where: str) -> TypeError:
         return TypeError(f"{where} must be an array, got a function; {order}")
     if where.endswith("an argument of the plan"):
         return TypeError(
-            f"{where} must be an array, got {type(x).__name__}; a plan takes arrays alone: `prepare` "
-            "has fixed the other arguments"
+            f"{where} must be an array, got {type(x).__name__}; a plan takes arrays alone, as "
+            "`prepare` has fixed the other arguments"
         )
     hint = "wrap it with numpy.asarray(x)"
     if isinstance(x, list) and any(isinstance(item, np.ndarray) for item in x):

@@ -42,7 +42,7 @@ def _round(a: Any, decimals: int = 0, out: Any = None) -> Any:
 def _where(condition: Any, x: Any = None, y: Any = None) -> Any:
     if x is None or y is None:
         raise TypeError(
-            f"np.where: pass x and y, too; np.where(condition) is np.nonzero: {operators.MAKE_REAL}"
+            "np.where: pass x and y, too; for the places of a condition call np.nonzero(condition)"
         )
     return applied(np.where, (condition, x, y), "np.where")
 

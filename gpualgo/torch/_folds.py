@@ -177,7 +177,8 @@ def linear_recurrence(
     tensor([1.0000, 1.5000, 1.7500])
     """
     where = "linear_recurrence"
-    tensors((a,), where), tensors((b,), where)
+    for name, each in (("a", a), ("b", b)):
+        tensors((each,), f"{where}: {name}")
     if a.dtype != b.dtype:
         raise TypeError(f"{where}: a has dtype {a.dtype}, b {b.dtype}; convert one")
     a, b = torch.broadcast_tensors(a, b)
