@@ -461,7 +461,7 @@ def _ignoring(indices: torch.Tensor, x: torch.Tensor, size: int, *_: Any) -> tor
     ("call", "error", "match"),
     [
         (lambda x: gt.reduce([1.0]), TypeError, r"reduce: got list .*; pass torch.as_tensor\(x\)"),
-        (lambda x: gt.linear_recurrence(0.5, x), TypeError, "linear_recurrence: a: got float instead"),
+        (lambda x: gt.linear_recurrence(0.5, x), TypeError, "linear_recurrence: a: got float"),
         (lambda x: gt.reduce(x, max), TypeError, "init is a function; pass the operator as op="),
         (lambda x: gt.reduce(x, dim=None), TypeError, "dim is None, but must be one int; flatten"),
         (lambda x: gt.reduce(x, dim=(0,)), TypeError, r"dim is \(0,\), but must be one int"),
