@@ -14,8 +14,8 @@ from support import REPOSITORY
 # Lines of Python below each folder of gpualgo/ and in bench/, and of CUDA below cuda_src/.
 LINES = {
     "bench": 3_000,
-    "gpualgo": 62_716,
-    "gpualgo/_algorithms": 21_681,
+    "gpualgo": 62_720,
+    "gpualgo/_algorithms": 21_682,
     "gpualgo/_api": 2_311,
     "gpualgo/_arrays": 1_803,
     "gpualgo/_base": 2_349,
@@ -25,7 +25,7 @@ LINES = {
     "gpualgo/_distributed": 220,
     "gpualgo/_driver": 1_951,
     "gpualgo/_lazy": 2_317,
-    "gpualgo/_operators": 6_308,
+    "gpualgo/_operators": 6_311,
     "gpualgo/_pipeline": 3_106,
     "gpualgo/dask": 1_994,
     "gpualgo/jax": 1_501,

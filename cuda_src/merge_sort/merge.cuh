@@ -4,14 +4,14 @@
 // Algorithm  "Merge path" (Odeh, Green, Mwassi, Shmueli and Birk 2012,
 //            doi:10.1109/IPDPSW.2012.202; Green, McColl and Bader 2012,
 //            doi:10.1145/2304576.2304621): merge_splits_kernel finds by binary search which
-//            elements of the two runs make each tile of the result. In merge_kernel a block
-//            then has a tile (of little data it finds those elements itself, 32 lanes at once): it
-//            loads the elements that make it into shared memory, its threads
-//            each merge some into registers, put them back, and the block writes them; those of its
-//            next tile are on their way meanwhile, where there is room for both.
+//            elements of the two runs make each tile of the result. Of little data each block of
+//            merge_kernel finds that itself, 32 places at once. A block has a tile: it loads the
+//            elements that make it into shared memory, its threads each merge some into registers,
+//            put them back, and the block writes them; those of its next tile are on their way
+//            meanwhile, where there is room for both.
 // Bytes      2 (k + v) per key of k bytes with values of v; launches: two; temporary storage: 32
-//            bytes for each tile. Values are read in the order of the result, in which neighbours
-//            come from two stretches.
+//            bytes for each tile; of little data one launch and no storage. Values are read in the
+//            order of the result, in which neighbours come from two stretches.
 // Operator   a strict weak order, asked of elements of the input alone. The result does not depend
 //            on which of them are compared; by another function elements may be lost, but nothing
 //            is read or written out of bounds.

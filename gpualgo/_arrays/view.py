@@ -213,7 +213,7 @@ def _not_an_array(x: Any, where: str) -> TypeError:
             "`prepare` has fixed the other arguments"
         )
     hint = "wrap it with numpy.asarray(x)"
-    if isinstance(x, list) and any(isinstance(item, np.ndarray) for item in x):
+    if isinstance(x, list) and any(hasattr(item, "__dlpack__") for item in x):
         hint = "pass a tuple of arrays"
     if isinstance(x, (bool, int, float, complex, np.generic)):
         hint += ", or repeat it by gpualgo.lazy.full(n, x)"

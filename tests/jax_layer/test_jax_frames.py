@@ -12,8 +12,10 @@ from support import Backend
 
 pytest.importorskip("jax", reason="it comes by the extra jax")
 
+import jax
 import jax.numpy as jnp
 
+import gpualgo as ga
 import gpualgo.jax as gj
 from gpualgo.jax import _ffi
 
@@ -143,3 +145,8 @@ def test_errors_become_xlas(cuda: Backend) -> None:
     frame = Frame(text, [x], [xp.zeros(3, np.int32)], 0)
     assert frame.run() == 1
     assert "out has dtype int32" in frame.errors[0]
+
+
+def test_traced_arrays_belong_to_the_other_layer() -> None:
+    with pytest.raises(TypeError, match=r"^reduce: x is traced by JAX.*; call gpualgo.jax instead"):
+        jax.jit(lambda x: ga.reduce(x))(jnp.ones(3))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import types
 from collections.abc import Callable
 from functools import partial
@@ -69,8 +70,50 @@ def test_an_operator_in_the_place_of_another_argument(backend: Backend) -> None:
             call(x, lambda a, b: a + b)
         with pytest.raises(TypeError, match=rf"^{name}: x .*function; the array comes first"):
             call(lambda a, b: a + b, x)
+        with pytest.raises(TypeError, match=rf"^{name}: x .*function; the array comes first"):
+            call(max, None, x)
     with pytest.raises(TypeError, match=r"^transform: .* function; op comes before the arrays"):
         ga.transform(x, lambda a: a + 1)
+    with pytest.raises(TypeError, match=r"got NoneType; a plan takes arrays alone, as `prepare`"):
+        ga.prepare(ga.reduce, x)(x, None, max)
+    with pytest.raises(TypeError, match=r"^argsort: keys .*got list; pass a tuple of arrays"):
+        ga.argsort([x, x])
+
+
+def test_the_line_is_the_operators_own(backend: Backend) -> None:
+    x = backend.to_device(np.arange(5))
+
+    def first(a: Any, b: Any) -> Any:
+        return a < b
+
+    def second(a: Any, b: Any) -> Any:
+        return a < b
+
+    def longer(a: Any) -> Any:
+        b = a * 2
+        return b[0]
+
+    ga.sort(x, less=first)
+    with pytest.raises(ga.CompileError) as caught:
+        ga.sort((x, x), less=second)
+    line = second.__code__.co_firstlineno
+    assert f":{line}: " in str(caught.value)
+    shown = re.findall(r"\(line (\d+):", str(caught.value))
+    assert set(map(int, shown)) <= {line, line + 1}
+    with pytest.raises(ga.CompileError, match=r"\(line \d+: return b\[0\]\)"):
+        ga.transform(longer, x)
+
+
+def test_functions_of_other_libraries(backend: Backend) -> None:
+    class Function:
+        __name__ = "maximum"
+
+        def __call__(self, a: Any, b: Any) -> Any:
+            return a
+
+    x, maximum = backend.to_device(np.arange(5.0)), Function()
+    with pytest.raises(TypeError, match=r"^reduce: op calls 'maximum', which kernels do not have"):
+        ga.reduce(x, None, lambda a, b: maximum(a, b))
 
 
 @pytest.mark.parametrize(

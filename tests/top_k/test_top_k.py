@@ -167,3 +167,21 @@ def test_rows_with_gaps_and_of_any_alignment(backend: Backend, k: int) -> None:
             seen = x[index]
             if seen.shape[-1] >= k:
                 check(backend, seen, k, "largest", backend.to_device(x)[index])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int64", "uint8", "bool"])
+@pytest.mark.parametrize("shape", [(16_385,), (2, 16_500)])
+def test_rows_of_which_registers_hold_parts(
+    backend: Backend, dtype: str, shape: tuple[int, ...]
+) -> None:
+    rng = np.random.default_rng(0)
+    x = (50 * rng.standard_normal(shape)).astype(dtype)
+    spaced = backend.to_device(np.repeat(x, 2, axis=-1))[..., ::2]
+    for k in (0, 1, 40, 300):
+        want = np.argsort(-x.astype(np.float64), axis=-1, kind="stable")[..., :k]
+        for array in (backend.to_device(x), spaced):
+            values, indices = ga.top_k(array, k)
+            np.testing.assert_array_equal(backend.to_host(indices), want)
+            np.testing.assert_array_equal(
+                backend.to_host(values), np.take_along_axis(x, want, axis=-1)
+            )

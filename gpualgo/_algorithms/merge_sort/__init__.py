@@ -216,8 +216,8 @@ def merge(
 
     Notes
     -----
-    Reads and writes each element once, in two kernel launches. If a or b is not sorted, the result
-    is undefined; with ``GPUALGO_CHECK=1`` in the environment a ValueError is raised.
+    Reads and writes each element once, in one or two kernel launches. If a or b is not sorted, the
+    result is undefined; with ``GPUALGO_CHECK=1`` in the environment a ValueError is raised.
 
     >>> ga.merge(np.array([1, 3, 5]), np.array([2, 3]))
     array([1, 2, 3, 3, 5])

@@ -146,10 +146,11 @@ def top_k(
     The order is that of ``argsort(x, descending=mode == "largest")``: NaN is last in both modes,
     -0.0 equals 0.0, and equal elements keep their input order, so the result is unique.
 
-    A long array on a GPU is read once: a sample gives bounds of the wanted elements, and those
-    within the bounds are stored and selected by their bits ("radix selection": J. Zhang, A. Naruse,
-    X. Li and Y. Wang, SC 2023, doi:10.1145/3581784.3607062). Temporary storage: the stored
-    elements, about k and a few thousandths of the array.
+    On a GPU elements are selected by their bits ("radix selection": J. Zhang, A. Naruse, X. Li and
+    Y. Wang, SC 2023, doi:10.1145/3581784.3607062), up to 2^23 in parts, whose first k are selected
+    from again. A longer array is read once: a sample gives bounds of the wanted elements, and those
+    within the bounds are stored. Temporary storage: k elements and positions of each part, or the
+    stored elements, about k and a few thousandths of the array.
 
     >>> values, indices = ga.top_k(np.array([3, 9, 4, 9, 5]), 3)
     >>> values, indices

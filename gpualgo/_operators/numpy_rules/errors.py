@@ -6,6 +6,7 @@ import contextlib
 import dis
 import inspect
 import linecache
+import os
 import re
 import types
 import warnings
@@ -112,10 +113,12 @@ def translate_errors(fn: Any, arg_dtypes: tuple[Argument, ...]) -> Iterator[None
 def _line_of(fn: Any, reason: str) -> str:
     """Return the line of the operator that numba names; none of an equal one elsewhere."""
     code = getattr(python_function(fn) or fn, "__code__", None)
-    lines = set() if code is None else {line for _, _, line in code.co_lines()}
+    if code is None:
+        return ""
+    file, lines = os.path.abspath(code.co_filename), {line for _, _, line in code.co_lines()}
     for name, number in reversed(re.findall(r'File "([^"\n]+)", line (\d+)', reason)):
-        if code is not None and name == code.co_filename and int(number) in lines:
-            line = linecache.getline(name, int(number)).strip()
+        if os.path.abspath(name) == file and int(number) in lines:  # numba's paths are relative
+            line = linecache.getline(file, int(number)).strip()
             return f" (line {number}: {line})" if line else ""
     return ""
 
