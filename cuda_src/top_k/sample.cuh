@@ -7,7 +7,7 @@
 //            case in thousands of millions. What lies there is kept (top_k/filter.cuh), in a list
 //            for each pair of bounds, which do not overlap. If a rank does lie outside, or more was
 //            kept than there is room for, who reads the counts (top_k/select.cuh,
-//            top_k/narrow.cuh) takes the row itself.
+//            top_k/ranks.cuh) takes the row itself.
 // Bytes      of the sample; launches: two.
 // Storage    The sample: by formulas of the host's side.
 // Bits       Bounds are elements: there is one result.
@@ -126,8 +126,7 @@ struct BoundSampleParams {
   const unsigned char* keys;
   const unsigned char* positions;
   SampleBounds* bounds;
-  uint32* control;  // of who selects from what is kept: is cleared
-  int64 num_samples, control_words;
+  int64 num_samples;
   // Ranks in the sample; before the first and behind the last of them: no bound.
   int64 first[most_ranks], last[most_ranks];
 };
@@ -143,11 +142,6 @@ __global__ void __launch_bounds__(block_threads, 1)
   using Ordered = typename Order::Ordered;
   using Search = RankSearch<block_threads, Ordered, Index>;
   auto& shared = ptx::shared_memory<typename Search::Shared>();
-#pragma unroll 1  // else the compiler divides by the step
-  for (int64 i = int64(blockIdx.x) * block_threads + threadIdx.x; i < params.control_words;
-       i += int64(gridDim.x) * block_threads) {
-    params.control[i] = 0;
-  }
   const int list = blockIdx.x / 2;
   const bool is_last = blockIdx.x % 2 != 0;
   SampleBounds& bounds = params.bounds[list];

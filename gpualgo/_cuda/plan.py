@@ -181,22 +181,28 @@ class Launch:
     """
 
     __slots__ = (
-        "_head", "_overlaps", "_tail", "device", "free", "grid", "handle", "kernel", "offsets",
-        "pack", "pick", "shared_bytes", "slots", "submit", "threads",
+        "_groups", "_head", "_overlaps", "_tail", "device", "free", "grid", "handle", "kernel",
+        "offsets", "pack", "pick", "shared_bytes", "slots", "submit", "threads",
     )  # fmt: skip
 
     def __init__(
         self, kernel: driver.Kernel, grid: int, threads: int, packed: Packed,
         device: int, takes: Mapping[str, Any], *, shared_bytes: int = 0, overlaps: bool = False,
+        groups: int = 0,
     ) -> None:  # fmt: skip
-        """`overlaps`: the kernel may start before the previous one ends; it waits by itself."""
+        """`overlaps`: the kernel may start before the previous one ends; it waits by itself.
+
+        `groups`: the grid has so many groups of blocks, a power of two each. All blocks run at the
+        same time (a cooperative launch), so that those of a group may wait for each other.
+        """
         if grid > MAX_GRID:
             raise ValueError(
                 f"the call needs {grid} blocks in one launch, of which a GPU takes {MAX_GRID}; "
                 "call for parts of the arrays"
             )
         self.kernel, self.grid, self.threads, self.device = kernel, grid, threads, device
-        self.shared_bytes, self._overlaps = shared_bytes, overlaps
+        self.shared_bytes = shared_bytes
+        self._overlaps, self._groups = overlaps, groups
         kernel.allow_shared(shared_bytes, device)
         self._head, self._tail = packed.parameters.head, packed.tail
         self.pack, self.handle = self._head.pack_into, kernel.handle
@@ -218,10 +224,14 @@ class Launch:
         config.gridDimX, config.gridDimY, config.gridDimZ = self.grid, 1, 1
         config.blockDimX, config.blockDimY, config.blockDimZ = self.threads, 1, 1
         config.sharedMemBytes = self.shared_bytes
-        if self._overlaps:
+        if self._overlaps or self._groups:
             attribute, kinds = api.CUlaunchAttribute(), api.CUlaunchAttributeID
-            attribute.id = kinds.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
-            attribute.value.programmaticStreamSerializationAllowed = 1
+            if self._groups:
+                attribute.id = kinds.CU_LAUNCH_ATTRIBUTE_COOPERATIVE
+                attribute.value.cooperative = 1
+            else:
+                attribute.id = kinds.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+                attribute.value.programmaticStreamSerializationAllowed = 1
             config.attrs, config.numAttrs = [attribute], 1
         return Block(self._head.size, self._tail, config)
 
@@ -261,8 +271,19 @@ class Launch:
         return block
 
     def retry(self, status: Any, config: Any, parameters: int) -> None:
-        """Launch again in a thread without a context; raise any other error."""
-        if status == driver.api().CUresult.CUDA_ERROR_INVALID_CONTEXT:
+        """Launch again in a thread without a context, or smaller groups; raise any other error.
+
+        A process that has only a part of the GPU cannot run all blocks at the same time.
+        """
+        errors = driver.api().CUresult
+        if status == errors.CUDA_ERROR_INVALID_CONTEXT:
+            with gpu.get(self.device).current():
+                (status,) = self.submit(config, self.handle, parameters, 0)
+        while (
+            status == errors.CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE
+            and config.gridDimX > self._groups
+        ):
+            config.gridDimX //= 2
             with gpu.get(self.device).current():
                 (status,) = self.submit(config, self.handle, parameters, 0)
         driver.check((status,), f"launching {self.kernel.name}")

@@ -105,13 +105,14 @@ def _all_of(args: Iterable[Any]) -> Iterator[Any]:
 
 def launch(
     spec: Spec, device: int, grid: int, threads: int, takes: Mapping[str, Any], *,
-    shared_bytes: int = 0, overlaps: bool = False, **fixed: Any,
+    shared_bytes: int = 0, overlaps: bool = False, groups: int = 0, **fixed: Any,
 ) -> Launch:  # fmt: skip
     """Return the launch of a kernel; `fixed` are the values of its parameters (see `Launch`)."""
     kernel, packed = build.kernel(spec, device), spec.parameters.pack(**fixed)
     return Launch(
-        kernel, grid, threads, packed, device, takes, shared_bytes=shared_bytes, overlaps=overlaps
-    )
+        kernel, grid, threads, packed, device, takes, shared_bytes=shared_bytes, overlaps=overlaps,
+        groups=groups,
+    )  # fmt: skip
 
 
 def is_aligned(operands: Sequence[records.Element], items: int, alignment: int) -> bool:

@@ -143,11 +143,13 @@ class EmulatedDriver(MemoryCalls, StreamCalls):
         kernels.check_size(grid, threads)
         block = ctypes.c_void_p.from_address(parameters).value or 0
         given = ctypes.string_at(block, library.num_bytes)  # before the caller writes it anew
+        attributes = [one.id for one in getattr(config, "attrs", ())]
+        is_cooperative = "CU_LAUNCH_ATTRIBUTE_COOPERATIVE" in attributes
         test, runs = trial.current, itertools.count()
         number = test.next_launch()
 
         def run() -> None:  # several times, if a graph holds it
-            settings = test.settings(number, next(runs), grid, threads)
+            settings = test.settings(number, next(runs), grid, threads, is_cooperative)
             library.launch(grid, threads, shared_bytes, given, settings)
 
         order.queue(stream, run)

@@ -62,7 +62,9 @@ class Trial:
         self.num_asked += 1
         return self.num_asked % self.phase.asks == 0
 
-    def settings(self, number: int, run: int, grid: int, threads: int) -> Settings:
+    def settings(
+        self, number: int, run: int, grid: int, threads: int, is_cooperative: bool
+    ) -> Settings:
         """Return how a launch is scheduled; those of graphs run several times."""
         drawn = self._random("launch", number, run)
         resident = [1, 2, 3, 8, 64, 0]  # blocks at once; 0: all
@@ -71,8 +73,8 @@ class Trial:
         return Settings(
             seed=drawn.getrandbits(62),
             order=drawn.choice([0, 0, 1, 2, 3]),
-            residency=drawn.choice(resident),
-            blocks_any_order=blocks_in_any_order,
+            residency=0 if is_cooperative else drawn.choice(resident),
+            blocks_any_order=blocks_in_any_order or is_cooperative,
             races=1,
             preempt=drawn.choice([0.0, 0.0, 0.001, 0.02]),
             weak=drawn.choice([0, 1, 2]),

@@ -32,8 +32,8 @@ def specs(dtype: np.dtype[Any], size: int, overlaps: bool) -> list[Spec]:
     return [
         *tuning.sample_specs(dtype, True, size, 1, overlaps),
         tuning.sample_specs(dtype, True, size, tuning.MOST_RANKS, overlaps)[2],
-        *tuning.narrow_specs(dtype, True, size, True, overlaps),
-        *tuning.narrow_specs(dtype, True, size, False, overlaps),
+        tuning.ranks_spec(dtype, True, size, True),
+        tuning.ranks_spec(dtype, True, size, False),
         selecting(dtype, size, tuning.MOST_SORTED, tuning.SORTED, overlaps),
         selecting(dtype, size, 0, tuning.LISTED, overlaps),
         selecting(dtype, size, 0, tuning.ONE, overlaps),

@@ -23,8 +23,12 @@ def _long_rows(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(tuning, "LONG_ROW", 3000)
     monkeypatch.setattr(tuning, "SHORT_ROW", 1024)
     monkeypatch.setattr(tuning, "MOST_IN_PARTS", 0)
+    monkeypatch.setattr(tuning, "MOST_SHARED_BYTES", 0)
+    monkeypatch.setattr(tuning, "LEAST_SELECTED", 0)
     monkeypatch.setattr(tuning, "MOST_SORTED", 64)
     monkeypatch.setattr(tuning, "FILTER_THREADS", 64)  # several blocks
+    monkeypatch.setattr(tuning, "RANKS_THREADS", 64)
+    monkeypatch.setattr(tuning, "RANKS_SHARE", 1 << 10)
     monkeypatch.setattr(cpu, "LONG_ROW", 4000)
     monkeypatch.setattr(cpu, "LONG_FOR_RANK", 4000)
     monkeypatch.setattr(cpu, "_CHUNK", 1000)
@@ -84,6 +88,46 @@ def test_ranks(
     x = samples()[about]
     check_ranks(backend, x, [N - 1, 0, 1, 100, N // 2, N - 2, N // 4, N // 2 + 1])
     check_ranks(backend, x, [N // 3])
+
+
+@pytest.fixture
+def shared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let blocks share rows of some thousands."""
+    monkeypatch.setattr(tuning, "MOST_SHARED_BYTES", 1 << 24)
+    monkeypatch.setattr(tuning, "LEAST_SHARED", 2000)
+
+
+@pytest.mark.usefixtures("shared")
+@pytest.mark.parametrize("about", samples())
+@pytest.mark.parametrize("rows", [1, 3])
+def test_rows_that_blocks_share(backend: Backend, about: str, rows: int) -> None:
+    x = np.stack([np.roll(samples()[about], 50 * row) for row in range(rows)])
+    x = x[0] if rows == 1 else x
+    assert tuning.is_shared(rows, N, 8, 8)
+    check_ranks(backend, x, N // 3)
+    check_ranks(backend, x, [N - 1, 0, N // 2 + 1])
+    assert tuning.strategy_of(rows, N, 100, 8) == tuning.SHARED
+    check(backend, x, 100, "largest")
+    check(backend, x.astype("float64"), N // 4, "smallest")
+
+
+@pytest.mark.usefixtures("shared")
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "float16", "int64", "float64"])
+def test_dtypes_of_shared_rows(backend: Backend, dtype: str) -> None:
+    x = some((2, N), dtype)
+    check_ranks(backend, x, [0, N // 2, N - 1])
+    check(backend, x, 300, "largest")
+    check(backend, x, 1, "smallest")
+
+
+@pytest.mark.usefixtures("shared")
+def test_shared_rows_leave_zeros(backend: Backend) -> None:
+    """Calls after each other on one stream use the same counts, also after a call by a sort."""
+    x = some(N, "float32")
+    for _ in range(3):
+        check_ranks(backend, x, 7)
+        check_ranks(backend, np.zeros(N, np.int8), N - 7)
+        ga.argsort(backend.to_device(x))
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint16", "float16", "int64", "float64"])

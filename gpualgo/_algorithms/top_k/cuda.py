@@ -15,7 +15,7 @@ from gpualgo._algorithms.top_k import FirstElements, Ranked, RankedElements, tun
 from gpualgo._algorithms.top_k.tuning import Lists
 from gpualgo._arrays.view import View
 from gpualgo._cuda import build
-from gpualgo._cuda.plan import NONE, Launch, Plan, arg_map
+from gpualgo._cuda.plan import NONE, TICKETS, Launch, Piece, Plan, arg_map
 from gpualgo._cuda.templates import launch
 from gpualgo._driver import device as gpu
 from gpualgo._pipeline import planners
@@ -33,7 +33,6 @@ class SampleScratch(NamedTuple):
     bounds: int
     positions: int
     items: int
-    control: int  # of the kernels that narrow ranks down
 
 
 class CandidateSlots(NamedTuple):
@@ -70,7 +69,7 @@ class LongRows:
         key, index = tuning.ordered_bytes(self.dtype), tuning.index_bytes(self.row_items)
         return (
             size * key, size * index, len(samples) * tuning.BOUNDS_BYTES, capacity * index,
-            capacity * self.dtype.itemsize, tuning.control_bytes(len(self.ranks), self.row_items),
+            capacity * self.dtype.itemsize,
         )  # fmt: skip
 
     def left(self, rank: int, kept: SampleScratch) -> CandidateSlots:
@@ -90,16 +89,11 @@ class LongRows:
         number = len(self.lists.samples)
         return tuning.sample_specs(*self._kind, number, self._overlaps)
 
-    @property
-    def narrow_specs(self) -> list[build.Spec]:
-        return tuning.narrow_specs(*self._kind, not self.is_one, self._overlaps)
-
     def steps(self, number: int, kept: SampleScratch) -> list[Launch]:
         """Return the launches that store the elements of a row between bounds of a sample."""
         samples, size = self.lists.samples, 1 << self.lists.samples[0].bits
         gather, bound, keep = self.specs
         gathered = {"keys": kept.sample_keys, "positions": kept.sample_positions}
-        control = tuning.control_bytes(len(self.ranks), self.row_items) if self.is_narrowed else 0
         row = {"row": self._row(number)}
         candidates = {"bounds": kept.bounds, "items": kept.items, "positions": kept.positions}
         num_sms = gpu.get(self.device).num_sms
@@ -111,8 +105,7 @@ class LongRows:
             ),
             self._launch(
                 bound, 2 * len(samples), tuning.LARGE_BLOCK,
-                {**gathered, "bounds": kept.bounds, "control": kept.control},
-                num_samples=size, control_words=control // 4,
+                {**gathered, "bounds": kept.bounds}, num_samples=size,
                 first=_padded(sample.first for sample in samples),
                 last=_padded(sample.last for sample in samples),
             ),
@@ -124,32 +117,15 @@ class LongRows:
             ),
         ]  # fmt: skip
 
-    def narrow(
-        self, row: int, kept: SampleScratch, result: Place, result_step: int
-    ) -> list[Launch]:
-        """Return the launches that find all ranks among the candidates; write them or positions."""
-        narrow, write = self.narrow_specs
+    def found(self, kept: SampleScratch) -> dict[str, Any]:
+        """Return what ranks_kernel takes of the lists."""
         samples, of_ranks = self.lists
-        counts = len(self.ranks) * tuning.STATE_BYTES
-        slots = {
-            "row": self._row(row), "kept_items": kept.items, "kept_positions": kept.positions,
-            "bounds": kept.bounds, "states": kept.control, "counts": (kept.control, counts),
-            "result": result,
+        return {
+            "kept_items": kept.items, "kept_positions": kept.positions, "bounds": kept.bounds,
+            "lists": _padded(of_ranks), "begin": _padded(self._offsets),
+            "capacity": _padded(sample.capacity for sample in samples),
+            "num_items": max(sample.kept(self.row_items) for sample in samples),
         }  # fmt: skip
-        num_items = max(sample.kept(self.row_items) for sample in samples)
-        number, num_sms = len(self.ranks), gpu.get(self.device).num_sms
-        grid = tuning.narrow_grid(num_items, number, num_sms)
-        specs = [narrow] * tuning.num_digits(self.dtype, self.row_items) + [write]
-        return [
-            self._launch(
-                spec, grid * number, tuning.NARROW_THREADS, slots,
-                row_items=self.row_items, result_step=result_step, is_first=i == 0,
-                num_ranks=number, flip=self.flip, ranks=_padded(self.ranks),
-                lists=_padded(of_ranks), begin=_padded(self._offsets),
-                capacity=_padded(s.capacity for s in samples),
-            )
-            for i, spec in enumerate(specs)
-        ]  # fmt: skip
 
     @property
     def _offsets(self) -> list[int]:
@@ -218,6 +194,7 @@ class _Builder(Builder):
         if not source.is_ready:
             self._rows = self._scratch(source.num_bytes)
             self._copy(source, True, self._rows)
+        self._control: int | None = None  # slot of what the blocks of each rank share
         self._outs = [t.slot if t.is_ready else self._scratch(t.num_bytes) for t in self._targets]
 
     def plan(self) -> Plan:
@@ -236,6 +213,10 @@ class _Builder(Builder):
         elif strategy == tuning.BLOCK:
             slots = {"values": values, "positions": indices}
             self._add_select(tuning.SORTED, self._num_rows, count - 1, count, slots)
+        elif strategy == tuning.SHARED:
+            listed = self._scratch(self._num_rows * count * _POSITION_BYTES)
+            self._add_ranks([count - 1], listed, 0, count * _POSITION_BYTES, takes_all=True)
+            self._sort_listed(listed, count)
         elif strategy == tuning.LONG:
             self._add_first_of_long(count)
         else:
@@ -243,13 +224,14 @@ class _Builder(Builder):
 
     def add_ranks(self, ranks: Sequence[int]) -> None:
         (slot,) = self._outs
-        strategies = [
-            tuning.strategy_of_rank(self._num_rows, self._row_items, rank) for rank in ranks
-        ]
+        num_rows, row_items = self._num_rows, self._row_items
+        strategies = [tuning.strategy_of_rank(num_rows, row_items, rank) for rank in ranks]
         if len(ranks) > tuning.MOST_RANKS:
             order = self._add_argsort()
             for start, rank in zip(self._offsets(ranks), ranks, strict=True):
                 self._add_take(order, self._row_items, rank, 1, (slot, start), NONE)
+        elif tuning.is_shared(num_rows, row_items, self._itemsize, len(ranks)):
+            self._add_ranks(ranks, slot, num_rows * self._itemsize, self._itemsize)
         elif tuning.LONG in strategies:
             starts = self._offsets(ranks)
             self._add_long(ranks, tuning.ONE, 0, lambda row, i: {
@@ -297,6 +279,36 @@ class _Builder(Builder):
             {**slots, "rows": self._rows if rows is None else rows},
             num_rows=num_rows, row_items=row_items, part_items=part_items, parts=num_parts,
             count=count, flip=self._flip,
+        )  # fmt: skip
+
+    def _add_ranks(
+        self, ranks: Sequence[int], result: Place, rank_step: int, row_step: int = 0,
+        row: int | None = None, found: dict[str, Any] | None = None, *, takes_all: bool = False,
+    ) -> None:  # fmt: skip
+        """Add a search for ranks of all rows, or among what was `found` of one of them.
+
+        The results lie `rank_step` and `row_step` bytes apart. If `takes_all`, they are the
+        positions of all elements up to the rank, in any order.
+        """
+        num_rows, row_items = self._num_rows if row is None else 1, self._row_items
+        groups, num_sms = num_rows * len(ranks), gpu.get(self.device).num_sms
+        if self._control is None:
+            self.pieces.append(Piece(tuning.control_bytes(groups, row_items), TICKETS, True))
+            self._control = self._slots.piece(len(self.pieces) - 1)
+        nothing = dict.fromkeys(("kept_items", "kept_positions", "bounds"), NONE)
+        numbers = dict.fromkeys(("lists", "begin", "capacity"), [0] * tuning.MOST_RANKS)
+        more = {**nothing, **numbers, "num_items": row_items, **(found or {})}
+        blocks = tuning.blocks_per_group(more.pop("num_items"), groups, num_sms)
+        states = {"states": self._control, "counts": (self._control, groups * tuning.STATE_BYTES)}
+        slots = {name: more.pop(name) for name in nothing}
+        self._launch(
+            tuning.ranks_spec(self._dtype, self._descending, row_items, takes_all),
+            groups * blocks, tuning.RANKS_THREADS,
+            {**slots, **states, "rows": (self._rows, (row or 0) * self._row_bytes),
+             "result": result},
+            groups=groups, row_items=row_items, num_rows=num_rows,
+            num_ranks=len(ranks), rank_step=rank_step, row_step=row_step, flip=self._flip,
+            ranks=_padded(ranks), **more,
         )  # fmt: skip
 
     def _add_select(
@@ -362,16 +374,18 @@ class _Builder(Builder):
         )  # fmt: skip
         scratch = SampleScratch(*self._workspace_pieces(long_rows.sizes))  # all rows use it in turn
         is_narrowed = long_rows.is_narrowed and result != tuning.SORTED
-        specs = long_rows.narrow_specs if is_narrowed else [
-            self._selection(result, num_sorted, True)[1]
-        ]  # fmt: skip
-        build.kernels([*long_rows.specs, *specs], self.device)
+        if is_narrowed:
+            spec = tuning.ranks_spec(self._dtype, self._descending, self._row_items, not is_one)
+        else:
+            spec = self._selection(result, num_sorted, True)[1]
+        build.kernels([*long_rows.specs, spec], self.device)
         for row in range(self._num_rows):
             self.steps += long_rows.steps(row, scratch)
             if is_narrowed:
                 place = slots_of(row, 0)["values" if is_one else "positions"]
                 step = self._num_rows * self._itemsize if is_one else 0
-                self.steps += long_rows.narrow(row, scratch, place, step)
+                found = long_rows.found(scratch)
+                self._add_ranks(ranks, place, step, row=row, found=found, takes_all=not is_one)
                 continue
             for i, rank in enumerate(ranks):
                 candidates = long_rows.left(i, scratch)

@@ -20,7 +20,7 @@ from gpualgo._cuda.templates import VECTOR_BYTES, WARP, kernel_spec
 Dtype = np.dtype[Any]
 
 SHORT, BLOCK, LONG, SORT = "rows in registers", "a block for each row", "a sample", "a sort"
-PARTS = "parts in registers"
+PARTS, SHARED = "parts in registers", "blocks for each row"
 WARP_ROW = 1024  # elements that a warp holds, 32 per lane
 SHORT_ROW = 1 << 14  # elements that the warps of a block hold
 LEAST_PART, PART_BLOCKS = 1 << 11, 256  # length of a part of a row; parts of all rows
@@ -33,9 +33,13 @@ REGISTERS = 1 << 16  # of a multiprocessor
 LONG_ROW = 1 << 15  # minimum length of a row, times the number of rows
 MOST_SORTED = 2048  # elements that a block sorts in shared memory
 FEW_SORTED = 64
-LARGEST_SHARE = 16  # to select more than this part of a row is not faster than to sort it
+# To select more than this part of a row, or of a shorter row, is not faster than to sort it.
+LARGEST_SHARE, LEAST_SELECTED = 16, 1 << 21
 MOST_RANKS = 8  # per launch (most_ranks); for more ranks, rows are sorted
-BOUNDS_BYTES, STATE_BYTES = 48, 72  # of SampleBounds and RankState
+BOUNDS_BYTES, STATE_BYTES = 48, 16  # of SampleBounds and RankState
+# Rows that several blocks share are read once for each 11 bits, from the cache.
+LEAST_SHARED, MOST_SHARED_BYTES, MOST_GROUPS = 1 << 13, 1 << 25, 64
+MOST_LISTED = 1 << 12  # elements that are listed and sorted; to list and sort more takes longer
 MOST_LEFT = 1 << 14  # candidates; from more of them, several blocks find a rank
 
 
@@ -44,8 +48,11 @@ def strategy_of(num_rows: int, row_items: int, count: int, itemsize: int) -> str
         return SHORT
     if parts_of(num_rows, row_items, count, itemsize):
         return PARTS
+    if count <= MOST_LISTED and is_shared(num_rows, row_items, 2 * itemsize):
+        return SHARED
     if row_items >= LONG_ROW * num_rows:
-        return LONG if count <= max(MOST_SORTED, row_items // LARGEST_SHARE) else SORT
+        is_few = row_items >= LEAST_SELECTED and count <= row_items // LARGEST_SHARE
+        return LONG if is_few or count <= MOST_SORTED else SORT
     if row_items <= SHORT_ROW and count <= short_count(itemsize):
         return SHORT
     return BLOCK if count <= MOST_SORTED else SORT
@@ -72,6 +79,16 @@ def parts_of(num_rows: int, row_items: int, count: int, itemsize: int) -> tuple[
 def short_count(itemsize: int) -> int:
     """Return how many elements of a row a warp sorts in registers."""
     return 1024 if itemsize < 8 else 512
+
+
+def is_shared(num_rows: int, row_items: int, itemsize: int, num_ranks: int = 1) -> bool:
+    """Return whether the blocks of a GPU share rows, with a group of blocks for each result.
+
+    float32 on an H200, in us, against a block or a sample for each row: the median of 2^16 10.9 and
+    25.3, of 2^20 16 and 44, of 2^23 52 and 63, of each of 16 rows of 128,256 22 and 115.
+    """
+    is_cached = num_rows * row_items * itemsize <= MOST_SHARED_BYTES
+    return is_cached and row_items > LEAST_SHARED and num_rows * num_ranks <= MOST_GROUPS
 
 
 def strategy_of_rank(num_rows: int, row_items: int, rank: int) -> str:
@@ -242,36 +259,27 @@ def _filter_loads(itemsize: int) -> int:
     return min(FILTER_LOADS, FILTER_ITEMS * itemsize // VECTOR_BYTES)
 
 
-NARROW_THREADS, NARROW_BLOCKS = 256, 4  # per multiprocessor
-NARROW_SHARE = 1 << 12  # least elements per block
-DIGIT_BITS = 11
+RANKS_THREADS, RANKS_BLOCKS = 512, 2  # per multiprocessor, all of which run at the same time
+RANKS_SHARE = 1 << 12  # least elements per block
+COUNT_TABLES, DIGIT_BITS = 3, 11
 
 
-def narrow_specs(
-    dtype: Dtype, descending: bool, row_items: int, takes_all: bool, overlaps: bool
-) -> list[Spec]:
-    """Return the kernels that find ranks among the candidates, and that write the result."""
-    policy = cpp("NarrowPolicy", NARROW_THREADS, NARROW_BLOCKS, overlaps)
+def ranks_spec(dtype: Dtype, descending: bool, row_items: int, takes_all: bool) -> Spec:
+    """Return the kernel that finds ranks of rows, or of candidates, by blocks for each of them."""
+    policy = cpp("RanksPolicy", RANKS_THREADS, RANKS_BLOCKS)
     types = policy, takes_all, *_types(dtype, descending, row_items)
-    return [
-        kernel_spec("top_k/narrow.cuh", name, *types)
-        for name in ("narrow_kernel", "write_ranks_kernel")
-    ]
+    return kernel_spec("top_k/ranks.cuh", "ranks_kernel", *types)
 
 
-def narrow_grid(num_items: int, num_ranks: int, num_sms: int) -> int:
-    """Return the number of blocks per rank, a power of two, for `num_items` candidates."""
-    blocks = min(-(-num_items // NARROW_SHARE), num_sms * NARROW_BLOCKS // num_ranks)
+def blocks_per_group(num_items: int, num_groups: int, num_sms: int) -> int:
+    """Return the number of blocks per rank and row, a power of two, for `num_items` elements."""
+    blocks = min(-(-num_items // RANKS_SHARE), num_sms * RANKS_BLOCKS // num_groups)
     return 1 << max(0, blocks.bit_length() - 1)
 
 
-def num_digits(dtype: Dtype, row_items: int) -> int:
-    positions = max(1, (row_items - 1).bit_length())
-    return -(-8 * ordered_bytes(dtype) // DIGIT_BITS) + -(-positions // DIGIT_BITS)
-
-
-def control_bytes(num_ranks: int, row_items: int) -> int:
-    return num_ranks * (STATE_BYTES + (index_bytes(row_items) << DIGIT_BITS))
+def control_bytes(num_groups: int, row_items: int) -> int:
+    tables = COUNT_TABLES * index_bytes(row_items) << DIGIT_BITS
+    return num_groups * (STATE_BYTES + tables)
 
 
 def short_block(row_items: int) -> tuple[int, int]:

@@ -518,11 +518,12 @@ def firsts_of_a_few_lanes(gpu: Backend, rng: np.random.Generator) -> Results:
     yield ga.top_k(gpu.to_device(x), 12).indices, want
 
 
-def ranks(shape: tuple[int, ...], k: Any, spread: int = 300) -> Any:
+def ranks(shape: tuple[int, ...], k: Any, spread: int = 300, times: int = 1) -> Any:
     """Return calls for the elements of some ranks in each row."""
 
     def calls(gpu: Backend, rng: np.random.Generator) -> Results:
-        x = rng.integers(-spread, spread + 1, shape).astype(np.int32)
-        yield ga.kth_value(gpu.to_device(x), k), np.moveaxis(np.sort(x)[..., k], -1, 0)
+        for _ in range(times):
+            x = rng.integers(-spread, spread + 1, shape).astype(np.int32)
+            yield ga.kth_value(gpu.to_device(x), k), np.moveaxis(np.sort(x)[..., k], -1, 0)
 
     return calls

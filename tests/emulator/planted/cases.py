@@ -107,11 +107,16 @@ _SELECT = (
 )
 _LONG = (
     *((top_k, "LONG_ROW", 2000), (top_k, "MOST_SORTED", 64), (top_k, "FILTER_THREADS", 64)),
-    (top_k, "MOST_IN_PARTS", 0),
+    *((top_k, "MOST_IN_PARTS", 0), (top_k, "LEAST_SELECTED", 0)),
 )
 _BLOCKS = ((top_k, "SHORT_ROW", 1024), (top_k, "MOST_IN_PARTS", 0))
 _PARTS = ((top_k, "SHORT_ROW", 1100), (top_k, "LEAST_PART", 256))
-_NARROW = (*_LONG, (top_k, "MOST_LEFT", 0), (top_k, "NARROW_SHARE", 200))
+_RANKS = (top_k, "RANKS_SHARE", 200), (top_k, "RANKS_THREADS", 64)
+_LISTS = (*_LONG, *_RANKS, (top_k, "MOST_LEFT", 0))
+_SHARED_ROWS = (
+    *_RANKS,
+    *((top_k, "LEAST_SHARED", 1000), (top_k, "MOST_IN_PARTS", 0), (top_k, "RANKS_BLOCKS", 8)),
+)
 _NO_ROOM = (*_LONG, (top_k, "sample_of", lambda *_: top_k.Sample(8, -1, 40, 100)))
 _MANY_SHARES = ((indexed, "SHARE_ITEMS", 64), (indexed, "FEW_TABLES", 3), (indexed, "GROUP", 4))
 _BUCKETS = (
@@ -282,9 +287,12 @@ CASES = {
     "first elements of a long row of few values": Case(firsts((1, 4003), 40, spread=5), _LONG),
     "first elements of a long row without room": Case(firsts((1, 4003), 40), _NO_ROOM),
     "many first elements of a long row": Case(firsts((1, 4003), 70), _LONG),
-    "ranks of a long row": Case(ranks((4003,), [2001, 7, 2003, 3900]), _NARROW),
-    "ranks of a long row of few values": Case(ranks((4003,), [2001, 7], spread=2), _NARROW),
-    "many first elements, narrowed": Case(firsts((1, 4003), 70), _NARROW),
+    "ranks of a long row": Case(ranks((4003,), [2001, 7, 2003, 3900]), _LISTS),
+    "ranks of a long row of few values": Case(ranks((4003,), [2001, 7], spread=2), _LISTS),
+    "ranks of shared rows": Case(ranks((2, 2003), [7, 1000]), _SHARED_ROWS),
+    "equal first elements of a shared row": Case(firsts((1, 2003), 1500, spread=0), _SHARED_ROWS),
+    "ranks again": Case(ranks((2003,), [7], times=3), _SHARED_ROWS),
+    "first elements of a shared row": Case(firsts((1, 2003), 70), _SHARED_ROWS),
     "scan walks": Case(scans((13, 70), axis=0, times=1)),
     "sort": Case(sorts(2500, np.uint32), _PASSES),
     "sort a digit": Case(sorts(6500, np.uint32, bits=8), _PASSES),
