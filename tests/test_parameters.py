@@ -280,7 +280,7 @@ KERNELS: list[tuple[str, str, tuple[Any, ...]]] = [
     ("merge_sort/runs", "merge_runs", (None, 7, None, _PAIR, _WORD, _WORD, 5)),
     ("searchsorted/samples", "search_samples",
      (None, None, True, _F32, _F32, _F32, None, cpp("EvenLayout", 2))),
-    ("top_k/ranks", "ranks", (None, True, None, None)),
+    ("top_k/ranks", "ranks", (None, None, None, None)),
 ]  # fmt: skip
 DESCRIBED = [
     parameters_of(f"{header}.cuh", f"{kernel}_kernel", args) for header, kernel, args in KERNELS

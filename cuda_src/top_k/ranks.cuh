@@ -1,5 +1,5 @@
-// The elements of some ranks of rows, or of what was kept of a long row (top_k/sample.cuh), by all
-// blocks of the GPU in one launch.
+// The elements of some ranks of rows, of what was kept of a long row, or of a sample of it
+// (top_k/sample.cuh), by all blocks of the GPU in one launch.
 //
 // Algorithm  Radix selection, the most significant digit first (Zhang, Naruse, Li and Wang,
 //            "Parallel Top-K Algorithms on GPU", SC 2023, doi:10.1145/3581784.3607062), as
@@ -31,33 +31,45 @@ struct RankState {
   uint32 num_done;     // blocks that are done
 };
 
+constexpr int most_bounds = 2 * most_ranks;
+
 struct RanksParams {
   const unsigned char* rows;
-  const unsigned char* kept_items;  // of the one row, as sample.cuh leaves them; null: none are
+  const unsigned char* kept_items;  // of the one row, or its sample; null: none are kept
   const unsigned char* kept_positions;
-  const SampleBounds* bounds;
+  SampleBounds* bounds;  // of what is kept; those that are set
   RankState* states;
   unsigned char* counts;
   unsigned char* result;  // the element of each rank, or positions
-  int64 row_items, num_rows, num_ranks;
+  int64 row_items, num_rows, num_ranks, num_samples;
   int64 rank_step, row_step;  // bytes from a result to that of the next rank, and row
   uint64 flip;
-  int64 ranks[most_ranks], lists[most_ranks];     // the list that holds a rank
+  // Of a sample: first and last bound of each list. Before the first, behind the last: no bound.
+  int64 ranks[most_bounds];
+  int64 lists[most_ranks];                        // the list that holds a rank
   int64 begin[most_ranks], capacity[most_ranks];  // of lists
 };
 
-template <int block_threads_, int min_blocks_>
+template <int block_threads_, int min_blocks_, bool overlaps_>
 struct RanksPolicy {
   static constexpr int block_threads = block_threads_;
   static constexpr int min_blocks = min_blocks_;
+  static constexpr bool overlaps = overlaps_;  // the next kernel may be launched early, and waits
 };
 
-// takes_all: all elements up to the rank are wanted, not its own alone.
-template <class Policy, bool takes_all, class Order, class Index>
+// By one thread for each bound.
+__device__ inline void set_bound(SampleBounds& bounds, bool is_last, uint64 key, uint64 position) {
+  (is_last ? bounds.last_key : bounds.first_key) = key;
+  (is_last ? bounds.last_position : bounds.first_position) = position;
+  (is_last ? bounds.num_kept : bounds.num_before) = 0;
+}
+
+template <class Policy, int result_kind, class Order, class Index>
 struct Ranks {
   using Key = typename Order::Key;
   using Ordered = typename Order::Ordered;
   static constexpr int threads = Policy::block_threads;
+  static constexpr bool takes_all = result_kind == select_listed;
   static constexpr int tables = 3;  // of counts: added to, read, and cleared
   using Search = RankSearch<threads, Ordered, Index>;
 
@@ -83,7 +95,7 @@ struct Ranks {
   bool by_position = false;
 
   __device__ void run() {
-    begin();
+    if (!Search::agreed(begin())) return;
 #pragma unroll 1
     while (Search::agreed(!is_found())) choose_digit();
     write();
@@ -91,9 +103,17 @@ struct Ranks {
   }
 
  private:
-  __device__ void begin() {
+  // Returns whether there is an element of the rank.
+  __device__ bool begin() {
     int64 rank = params.ranks[number];
-    if (params.bounds != nullptr) {
+    if constexpr (result_kind == select_bound) {
+      if (rank < 0 || rank >= params.num_samples) {
+        const uint64 all = 0 - uint64(number % 2);
+        if (part == 0 && threadIdx.x == 0) bound(all, all);
+        return false;
+      }
+      left.go_on(params.kept_items, params.kept_positions, params.num_samples);
+    } else if (params.bounds != nullptr) {
       const int64 list = params.lists[number], at = params.begin[list];
       const SampleBounds& bounds = params.bounds[list];
       rank = left.take(bounds, params.kept_items + at * sizeof(Key),
@@ -107,6 +127,10 @@ struct Ranks {
     search.rank = Index(rank);
     search.count = Index(left.count);
     left.share(part, parts);
+    return true;
+  }
+  __device__ void bound(uint64 key, uint64 position) {
+    set_bound(params.bounds[number / 2], number % 2 != 0, key, position);
   }
   __device__ bool is_found() const {
     return takes_all ? search.rank + 1 == search.count : search.count == 1;
@@ -174,15 +198,19 @@ struct Ranks {
     search.count = shared.search.count;
   }
 
-  // Writes the element that was found, or lists the positions of all up to it.
+  // Writes what was found, or lists the positions of all elements up to it.
   __device__ void write() {
     const Cut<Ordered, Index> cut = search.cut;
-    const bool has_positions = takes_all || cut.position_mask != 0;
+    const bool has_positions = result_kind != select_one || cut.position_mask != 0;
     Search::for_each(left, has_positions, [&](bool is_there, Index i, Ordered key, Index at) {
       if constexpr (takes_all) {
         list(at, is_there && cut.takes(key, at));
       } else if (is_there && cut.agrees(key, at)) {
-        *reinterpret_cast<Key*>(result) = left.row.keys[left.position(i)];
+        if constexpr (result_kind == select_bound) {
+          bound(key, at);
+        } else {
+          *reinterpret_cast<Key*>(result) = left.row.keys[left.position(i)];
+        }
       }
     });
   }
@@ -213,10 +241,11 @@ struct Ranks {
   }
 };
 
-template <class Policy, bool takes_all, class Order, class Index>
+template <class Policy, int result_kind, class Order, class Index>
 __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
     ranks_kernel(const __grid_constant__ RanksParams params) {
-  using Work = Ranks<Policy, takes_all, Order, Index>;
+  if constexpr (Policy::overlaps) ptx::griddepcontrol_launch_dependents();
+  using Work = Ranks<Policy, result_kind, Order, Index>;
   auto& shared = ptx::shared_memory<typename Work::Shared>();
   Work{params, shared}.run();
 }

@@ -3,12 +3,12 @@
 // Algorithm  Bounds from a sample (Floyd and Rivest, "Expected time bounds for selection", CACM 18,
 //            1975, doi:10.1145/360680.360691). One element of each of many stretches of equal
 //            length, at a place that depends on the stretch's number alone, is a sample; two of its
-//            ranks, by (key, position), are bounds between which a wanted rank lies but for one
-//            case in thousands of millions. What lies there is kept (top_k/filter.cuh), in a list
-//            for each pair of bounds, which do not overlap. If a rank does lie outside, or more was
-//            kept than there is room for, who reads the counts (top_k/select.cuh,
-//            top_k/ranks.cuh) takes the row itself.
-// Bytes      of the sample; launches: two.
+//            ranks, by (key, position), are bounds (top_k/ranks.cuh) between which a wanted rank
+//            lies but for one case in thousands of millions. What lies there is kept
+//            (top_k/filter.cuh), in a list for each pair of bounds, which do not overlap. If a rank
+//            does lie outside, or more was kept than there is room for, who reads the counts
+//            (top_k/select.cuh, top_k/ranks.cuh) takes the row itself.
+// Bytes      of the sample; launches: one.
 // Storage    The sample: by formulas of the host's side.
 // Bits       Bounds are elements: there is one result.
 #ifndef GPUALGO_TOP_K_SAMPLE_CUH
@@ -36,14 +36,14 @@ struct SampleBounds {
   }
 };
 
-// A row's elements, or what was kept of them: one program for both, and no branch where keys are
+// A row's elements, or some of them: one program for both, and no branch where keys are
 // read, which would be read one by one.
 template <class Order, class Index>
 struct LeftElements {
   using Ordered = typename Order::Ordered;
   RowElements<Order, Index> row;
   const typename Order::Key* items = row.keys;
-  const Index* positions = nullptr;  // null: nothing was kept
+  const Index* positions = nullptr;  // null: these are all
   int64 first = 0, count = row.count;
 
   __device__ Ordered key(Index i) const { return row.ordered(items[first + i]); }
@@ -57,10 +57,14 @@ struct LeftElements {
   __device__ int64 take(const SampleBounds& bounds, const unsigned char* kept_items,
                         const unsigned char* kept_positions, int64 rank, int64 capacity) {
     if (!bounds.holds(rank, capacity)) return rank;
-    items = reinterpret_cast<const typename Order::Key*>(kept_items);
-    positions = reinterpret_cast<const Index*>(kept_positions);
-    count = int64(bounds.num_kept);
+    go_on(kept_items, kept_positions, int64(bounds.num_kept));
     return rank - int64(bounds.num_before);
+  }
+  __device__ void go_on(const unsigned char* new_items, const unsigned char* new_positions,
+                        int64 number) {
+    items = reinterpret_cast<const typename Order::Key*>(new_items);
+    positions = reinterpret_cast<const Index*>(new_positions);
+    count = number;
   }
   // Leaves one of equal parts, of which there are a power of two.
   __device__ void share(int64 number, uint32 parts) {
@@ -73,10 +77,9 @@ struct LeftElements {
 
 struct GatherSampleParams {
   const unsigned char* row;
-  unsigned char* keys;
+  unsigned char* items;
   unsigned char* positions;
   int64 row_items;
-  uint64 flip;
   uint32 sample_bits;  // 2 to the power of these are taken
 };
 
@@ -99,64 +102,14 @@ __device__ inline uint64 place_in_stretch(uint64 stretch, uint64 size, uint32 bi
   return (stretch * size + offset) >> bits;  // of rows of fewer than 2^(64 - b)
 }
 
-// By one thread for each bound.
-__device__ inline void set_bound(SampleBounds& bounds, bool is_last, uint64 key, uint64 position) {
-  (is_last ? bounds.last_key : bounds.first_key) = key;
-  (is_last ? bounds.last_position : bounds.first_position) = position;
-  (is_last ? bounds.num_kept : bounds.num_before) = 0;
-}
-
-// overlaps, here and below: the kernel behind it may be launched early, and waits.
-template <int block_threads, bool overlaps, class Order, class Index>
+template <int block_threads, class Key, class Index>
 __global__ void __launch_bounds__(block_threads)
     gather_sample_kernel(const __grid_constant__ GatherSampleParams params) {
-  if constexpr (overlaps) ptx::griddepcontrol_launch_dependents();
-  using Key = typename Order::Key;
-  using Ordered = typename Order::Ordered;
   const uint64 stretch = uint64(blockIdx.x) * block_threads + threadIdx.x;
   if (stretch >> params.sample_bits != 0) return;
   const uint64 at = place_in_stretch(stretch, uint64(params.row_items), params.sample_bits);
-  const Key key = reinterpret_cast<const Key*>(params.row)[at];
-  const Ordered ordered = Order::ordered(key) ^ Ordered(params.flip);
-  reinterpret_cast<Ordered*>(params.keys)[stretch] = ordered;
+  reinterpret_cast<Key*>(params.items)[stretch] = reinterpret_cast<const Key*>(params.row)[at];
   reinterpret_cast<Index*>(params.positions)[stretch] = Index(at);
-}
-
-struct BoundSampleParams {
-  const unsigned char* keys;
-  const unsigned char* positions;
-  SampleBounds* bounds;
-  int64 num_samples;
-  // Ranks in the sample; before the first and behind the last of them: no bound.
-  int64 first[most_ranks], last[most_ranks];
-};
-
-// A block for each bound: of list i block 2 i finds the first, the next one the last.
-template <int block_threads, bool overlaps, class Order, class Index>
-__global__ void __launch_bounds__(block_threads, 1)
-    bound_sample_kernel(const __grid_constant__ BoundSampleParams params) {
-  if constexpr (overlaps) {
-    ptx::griddepcontrol_launch_dependents();
-    ptx::griddepcontrol_wait();
-  }
-  using Ordered = typename Order::Ordered;
-  using Search = RankSearch<block_threads, Ordered, Index>;
-  auto& shared = ptx::shared_memory<typename Search::Shared>();
-  const int list = blockIdx.x / 2;
-  const bool is_last = blockIdx.x % 2 != 0;
-  SampleBounds& bounds = params.bounds[list];
-  const int64 rank = is_last ? params.last[list] : params.first[list];
-  if (!Search::agreed(rank >= 0 && rank < params.num_samples)) {
-    if (threadIdx.x == 0) set_bound(bounds, is_last, 0 - uint64(is_last), 0 - uint64(is_last));
-    return;
-  }
-  const KeptElements<Order, Index> sample{params.keys, params.positions, params.num_samples};
-  Search search{shared, Index(rank), Index(sample.count)};
-  search.find(sample, false);
-  Search::for_each(sample, true, [&](bool is_there, Index, Ordered key, Index position) {
-    if (!is_there || !search.cut.agrees(key, position)) return;
-    set_bound(bounds, is_last, key, position);
-  });
 }
 
 }  // namespace gpualgo

@@ -19,6 +19,10 @@
 
 namespace gpualgo {
 
+// What is found: the first elements and their positions in order; these positions in any order, as
+// 64 bits; the element of a rank; of a sample, the (key, position) of a rank.
+enum SelectResult { select_sorted, select_listed, select_one, select_bound };
+
 constexpr int select_bits = 11;
 constexpr int select_bins = 1 << select_bits;
 
@@ -34,25 +38,6 @@ struct RowElements {
   __device__ Ordered ordered(Item item) const { return Order::ordered(item) ^ flip; }
   __device__ Ordered key(Index i) const { return ordered(keys[i]); }
   __device__ Index position(Index i) const { return i; }
-};
-
-// Some of a row's elements, in any order.
-template <class Order, class Index>
-struct KeptElements {
-  using Ordered = typename Order::Ordered;
-  using Item = Ordered;
-  const Ordered* keys;
-  const Index* positions;
-  int64 count;
-
-  __device__ KeptElements(const unsigned char* keys, const unsigned char* positions, int64 count)
-      : keys(reinterpret_cast<const Ordered*>(keys)),
-        positions(reinterpret_cast<const Index*>(positions)),
-        count(count) {}
-
-  __device__ Ordered ordered(Item item) const { return item; }
-  __device__ Ordered key(Index i) const { return keys[i]; }
-  __device__ Index position(Index i) const { return positions[i]; }
 };
 
 // What is known of an element: some leading bits of its key, then of its position.

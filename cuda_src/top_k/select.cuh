@@ -15,10 +15,6 @@
 
 namespace gpualgo {
 
-// What is written: the first elements and their positions in order; these positions in any order,
-// as 64 bits; the one element of a rank.
-enum SelectResult { select_sorted, select_listed, select_one };
-
 template <int block_threads_, int capacity_, int shared_bytes_, bool overlaps_>
 struct SelectRowsPolicy {
   static constexpr int block_threads = block_threads_;

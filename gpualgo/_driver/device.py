@@ -139,7 +139,7 @@ def core_stream(stream: int) -> Any:
 #
 # If a call is given storage (`supplied`), nothing is cached or allocated for it.
 
-TICKET_BYTES = 256 << 10  # counters and tagged words at the front, zero between launches
+TICKET_BYTES = 512 << 10  # counters and tagged words at the front, zero between launches
 KEPT_BYTES = 1 << 20  # partial results; larger ones are allocated per call
 STATE_BYTES = 1 << 20  # look-back states, likewise: tagged words that no other use may overwrite
 MARK_BYTES = (512 << 10) + 256  # marks of segments, zero between launches

@@ -30,10 +30,13 @@ def selecting(
 def specs(dtype: np.dtype[Any], size: int, overlaps: bool) -> list[Spec]:
     """Return the kernels for long rows and for short ones."""
     return [
-        *tuning.sample_specs(dtype, True, size, 1, overlaps),
-        tuning.sample_specs(dtype, True, size, tuning.MOST_RANKS, overlaps)[2],
-        tuning.ranks_spec(dtype, True, size, True),
-        tuning.ranks_spec(dtype, True, size, False),
+        tuning.gather_spec(dtype.itemsize, size),
+        tuning.filter_spec(dtype, True, size, 1, overlaps),
+        tuning.filter_spec(dtype, True, size, tuning.MOST_RANKS, overlaps),
+        *[
+            tuning.ranks_spec(dtype, True, size, result, overlaps)
+            for result in (tuning.ONE, tuning.LISTED, tuning.BOUND)
+        ],
         selecting(dtype, size, tuning.MOST_SORTED, tuning.SORTED, overlaps),
         selecting(dtype, size, 0, tuning.LISTED, overlaps),
         selecting(dtype, size, 0, tuning.ONE, overlaps),
@@ -57,7 +60,7 @@ def specs(dtype: np.dtype[Any], size: int, overlaps: bool) -> list[Spec]:
 def test_every_dtype(name: str, tmp_path: Path) -> None:
     """Rows are filtered 16 bytes at a time; nothing lies in local memory, nothing is called."""
     codes = sass.held(specs(sass.dtype_of(name), LONG, True), MAIN, tmp_path)
-    assert codes[2].count(r"LDG\.E\.128") > 0
+    assert codes[1].count(r"LDG\.E\.128") > 0
 
 
 @pytest.mark.slow

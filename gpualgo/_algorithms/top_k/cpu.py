@@ -26,6 +26,7 @@ LONG_ROW = 1 << 16  # long enough for sampling
 # sample 3.2 ms; 2^22 float64 8.4 and 8.1 ms; 2^20 uint8, without SIMD, 6.6 and 1.6 ms.
 LONG_FOR_RANK = 1 << 22
 _CHUNK = 1 << 16  # elements per chunk, which stay in L2
+_SAMPLE_BITS = 15  # of an element of a rank; one core reads the sample
 _FEW_SORTED = 1 << 13  # up to this many are sorted by NumPy, without compilation
 
 
@@ -240,7 +241,7 @@ def _first_of_long(row: Array, k: int, keys: Keys) -> Array:
 
 
 def _position(row: Array, rank: int, keys: Keys) -> int:
-    kept = _filtered(row, keys, tuning.sample_of(len(row), rank, True))
+    kept = _filtered(row, keys, tuning.sample_of(len(row), rank, True, _SAMPLE_BITS))
     if not 0 <= rank - kept.num_before < len(kept.positions):
         kept = _unfiltered(row, keys)
     rank -= kept.num_before

@@ -28,7 +28,7 @@ Place = int | tuple[int, int]
 class SampleScratch(NamedTuple):
     """Slots of the scratch pieces of a row: its sample, and lists of candidates between bounds."""
 
-    sample_keys: int
+    sample_items: int
     sample_positions: int
     bounds: int
     positions: int
@@ -66,10 +66,10 @@ class LongRows:
     def sizes(self) -> tuple[int, ...]:
         samples = self.lists.samples
         size, capacity = 1 << samples[0].bits, sum(sample.capacity for sample in samples)
-        key, index = tuning.ordered_bytes(self.dtype), tuning.index_bytes(self.row_items)
+        item, index = self.dtype.itemsize, tuning.index_bytes(self.row_items)
         return (
-            size * key, size * index, len(samples) * tuning.BOUNDS_BYTES, capacity * index,
-            capacity * self.dtype.itemsize,
+            size * item, size * index, len(samples) * tuning.BOUNDS_BYTES, capacity * index,
+            capacity * item,
         )  # fmt: skip
 
     def left(self, rank: int, kept: SampleScratch) -> CandidateSlots:
@@ -86,42 +86,46 @@ class LongRows:
 
     @property
     def specs(self) -> list[build.Spec]:
-        number = len(self.lists.samples)
-        return tuning.sample_specs(*self._kind, number, self._overlaps)
-
-    def steps(self, number: int, kept: SampleScratch) -> list[Launch]:
-        """Return the launches that store the elements of a row between bounds of a sample."""
-        samples, size = self.lists.samples, 1 << self.lists.samples[0].bits
-        gather, bound, keep = self.specs
-        gathered = {"keys": kept.sample_keys, "positions": kept.sample_positions}
-        row = {"row": self._row(number)}
-        candidates = {"bounds": kept.bounds, "items": kept.items, "positions": kept.positions}
-        num_sms = gpu.get(self.device).num_sms
+        kind = self.dtype, self.descending, self.row_items
         return [
-            self._launch(
-                gather, -(-size // tuning.GATHER_THREADS), tuning.GATHER_THREADS,
-                {**row, **gathered}, may_overlap=False, row_items=self.row_items, flip=self.flip,
-                sample_bits=samples[0].bits,
-            ),
-            self._launch(
-                bound, 2 * len(samples), tuning.LARGE_BLOCK,
-                {**gathered, "bounds": kept.bounds}, num_samples=size,
-                first=_padded(sample.first for sample in samples),
-                last=_padded(sample.last for sample in samples),
-            ),
-            self._launch(
-                keep, tuning.filter_grid(self.row_items, self.dtype.itemsize, num_sms),
-                tuning.FILTER_THREADS, {**row, **candidates}, row_items=self.row_items,
-                flip=self.flip, begin=_padded(self._offsets),
-                capacity=_padded(sample.capacity for sample in samples),
-            ),
-        ]  # fmt: skip
+            tuning.gather_spec(self.dtype.itemsize, self.row_items),
+            tuning.ranks_spec(*kind, tuning.BOUND, self._overlaps),
+            tuning.filter_spec(*kind, len(self.lists.samples), self._overlaps),
+        ]
 
-    def found(self, kept: SampleScratch) -> dict[str, Any]:
-        """Return what ranks_kernel takes of the lists."""
+    def gather(self, row: int, kept: SampleScratch) -> Launch:
+        """Return the launch that takes the sample of a row."""
+        bits = self.lists.samples[0].bits
+        slots = {"items": kept.sample_items, "positions": kept.sample_positions}
+        threads = tuning.GATHER_THREADS
+        return launch(
+            self.specs[0], self.device, -(-(1 << bits) // threads), threads,
+            {**slots, "row": self._row(row)}, row_items=self.row_items, sample_bits=bits,
+        )  # fmt: skip
+
+    def sample(self, kept: SampleScratch) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return what ranks_kernel takes of the sample: slots and numbers."""
+        size = 1 << self.lists.samples[0].bits
+        slots = {"kept_items": kept.sample_items, "kept_positions": kept.sample_positions}
+        return {**slots, "bounds": kept.bounds}, {"num_samples": size, "num_items": size}
+
+    def keep(self, row: int, kept: SampleScratch) -> Launch:
+        """Return the launch that stores the elements of a row between the bounds."""
+        num_sms = gpu.get(self.device).num_sms
+        slots = {"bounds": kept.bounds, "items": kept.items, "positions": kept.positions}
+        return launch(
+            self.specs[2], self.device,
+            tuning.filter_grid(self.row_items, self.dtype.itemsize, num_sms),
+            tuning.FILTER_THREADS, {**slots, "row": self._row(row)}, overlaps=self._overlaps,
+            row_items=self.row_items, flip=self.flip, begin=_padded(self._offsets),
+            capacity=_padded(sample.capacity for sample in self.lists.samples),
+        )  # fmt: skip
+
+    def kept(self, kept: SampleScratch) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return what ranks_kernel takes of the lists: slots and numbers."""
         samples, of_ranks = self.lists
-        return {
-            "kept_items": kept.items, "kept_positions": kept.positions, "bounds": kept.bounds,
+        slots = {"kept_items": kept.items, "kept_positions": kept.positions}
+        return {**slots, "bounds": kept.bounds}, {
             "lists": _padded(of_ranks), "begin": _padded(self._offsets),
             "capacity": _padded(sample.capacity for sample in samples),
             "num_items": max(sample.kept(self.row_items) for sample in samples),
@@ -136,26 +140,14 @@ class LongRows:
         return self.slot, row * self.row_items * self.dtype.itemsize
 
     @property
-    def _kind(self) -> tuple[np.dtype[Any], bool, int]:
-        return self.dtype, self.descending, self.row_items
-
-    @property
     def _overlaps(self) -> bool:
         return gpu.get(self.device).may_overlap
 
-    def _launch(
-        self, spec: build.Spec, grid: int, threads: int, slots: dict[str, Any],
-        may_overlap: bool = True, **fixed: Any,
-    ) -> Launch:  # fmt: skip
-        """Return a launch; all but the first may start while the previous kernel still runs."""
-        overlaps = may_overlap and self._overlaps
-        return launch(spec, self.device, grid, threads, slots, overlaps=overlaps, **fixed)
 
-
-def _padded(numbers: Any) -> list[int]:
+def _padded(numbers: Any, length: int = tuning.MOST_RANKS) -> list[int]:
     """Return numbers padded with zeros to the length of kernel arrays."""
     padded = list(numbers)
-    return [*padded, *([0] * (tuning.MOST_RANKS - len(padded)))]
+    return [*padded, *([0] * (length - len(padded)))]
 
 
 _POSITION_BYTES = 8
@@ -215,7 +207,8 @@ class _Builder(Builder):
             self._add_select(tuning.SORTED, self._num_rows, count - 1, count, slots)
         elif strategy == tuning.SHARED:
             listed = self._scratch(self._num_rows * count * _POSITION_BYTES)
-            self._add_ranks([count - 1], listed, 0, count * _POSITION_BYTES, takes_all=True)
+            row_step = count * _POSITION_BYTES
+            self._add_ranks(tuning.LISTED, [count - 1], {"result": listed}, row_step=row_step)
             self._sort_listed(listed, count)
         elif strategy == tuning.LONG:
             self._add_first_of_long(count)
@@ -231,7 +224,8 @@ class _Builder(Builder):
             for start, rank in zip(self._offsets(ranks), ranks, strict=True):
                 self._add_take(order, self._row_items, rank, 1, (slot, start), NONE)
         elif tuning.is_shared(num_rows, row_items, self._itemsize, len(ranks)):
-            self._add_ranks(ranks, slot, num_rows * self._itemsize, self._itemsize)
+            steps = {"rank_step": num_rows * self._itemsize, "row_step": self._itemsize}
+            self._add_ranks(tuning.ONE, ranks, {"result": slot}, **steps)
         elif tuning.LONG in strategies:
             starts = self._offsets(ranks)
             self._add_long(ranks, tuning.ONE, 0, lambda row, i: {
@@ -282,33 +276,35 @@ class _Builder(Builder):
         )  # fmt: skip
 
     def _add_ranks(
-        self, ranks: Sequence[int], result: Place, rank_step: int, row_step: int = 0,
-        row: int | None = None, found: dict[str, Any] | None = None, *, takes_all: bool = False,
+        self, kind: str, ranks: Sequence[int], slots: dict[str, Any], row: int | None = None,
+        **more: Any,
     ) -> None:  # fmt: skip
-        """Add a search for ranks of all rows, or among what was `found` of one of them.
-
-        The results lie `rank_step` and `row_step` bytes apart. If `takes_all`, they are the
-        positions of all elements up to the rank, in any order.
-        """
+        """Add a search for ranks of all rows, or of what is known of one of them."""
         num_rows, row_items = self._num_rows if row is None else 1, self._row_items
-        groups, num_sms = num_rows * len(ranks), gpu.get(self.device).num_sms
+        groups, device = num_rows * len(ranks), gpu.get(self.device)
         if self._control is None:
-            self.pieces.append(Piece(tuning.control_bytes(groups, row_items), TICKETS, True))
+            self.pieces.append(Piece(0, TICKETS, is_zeroed=True))
             self._control = self._slots.piece(len(self.pieces) - 1)
-        nothing = dict.fromkeys(("kept_items", "kept_positions", "bounds"), NONE)
-        numbers = dict.fromkeys(("lists", "begin", "capacity"), [0] * tuning.MOST_RANKS)
-        more = {**nothing, **numbers, "num_items": row_items, **(found or {})}
-        blocks = tuning.blocks_per_group(more.pop("num_items"), groups, num_sms)
-        states = {"states": self._control, "counts": (self._control, groups * tuning.STATE_BYTES)}
-        slots = {name: more.pop(name) for name in nothing}
+        index = self._control - self._slots.piece(0)
+        num_bytes = max(self.pieces[index].num_bytes, tuning.control_bytes(groups, row_items))
+        self.pieces[index] = Piece(num_bytes, TICKETS, is_zeroed=True)
+        given = {
+            **dict.fromkeys(("kept_items", "kept_positions", "bounds", "result"), NONE),
+            "rows": (self._rows, (row or 0) * self._row_bytes), "states": self._control,
+            "counts": (self._control, groups * tuning.STATE_BYTES), **slots,
+        }  # fmt: skip
+        fixed = {
+            **dict.fromkeys(("num_samples", "rank_step", "row_step"), 0),
+            **dict.fromkeys(("lists", "begin", "capacity"), _padded(())),
+            "num_items": row_items, **more,
+        }  # fmt: skip
+        blocks = tuning.blocks_per_group(fixed.pop("num_items"), groups, device.num_sms)
+        types = self._dtype, self._descending, row_items
         self._launch(
-            tuning.ranks_spec(self._dtype, self._descending, row_items, takes_all),
-            groups * blocks, tuning.RANKS_THREADS,
-            {**slots, **states, "rows": (self._rows, (row or 0) * self._row_bytes),
-             "result": result},
-            groups=groups, row_items=row_items, num_rows=num_rows,
-            num_ranks=len(ranks), rank_step=rank_step, row_step=row_step, flip=self._flip,
-            ranks=_padded(ranks), **more,
+            tuning.ranks_spec(*types, kind, device.may_overlap), groups * blocks,
+            tuning.RANKS_THREADS, given, groups=groups, row_items=row_items, num_rows=num_rows,
+            num_ranks=len(ranks), flip=self._flip, ranks=_padded(ranks, tuning.MOST_BOUNDS),
+            **fixed,
         )  # fmt: skip
 
     def _add_select(
@@ -375,22 +371,28 @@ class _Builder(Builder):
         scratch = SampleScratch(*self._workspace_pieces(long_rows.sizes))  # all rows use it in turn
         is_narrowed = long_rows.is_narrowed and result != tuning.SORTED
         if is_narrowed:
-            spec = tuning.ranks_spec(self._dtype, self._descending, self._row_items, not is_one)
+            types = self._dtype, self._descending, self._row_items
+            spec = tuning.ranks_spec(*types, result, gpu.get(self.device).may_overlap)
         else:
             spec = self._selection(result, num_sorted, True)[1]
         build.kernels([*long_rows.specs, spec], self.device)
+        bounds = [
+            rank for sample in long_rows.lists.samples for rank in (sample.first, sample.last)
+        ]
         for row in range(self._num_rows):
-            self.steps += long_rows.steps(row, scratch)
+            self.steps.append(long_rows.gather(row, scratch))
+            slots, numbers = long_rows.sample(scratch)
+            self._add_ranks(tuning.BOUND, bounds, slots, row, **numbers)
+            self.steps.append(long_rows.keep(row, scratch))
             if is_narrowed:
-                place = slots_of(row, 0)["values" if is_one else "positions"]
+                slots, numbers = long_rows.kept(scratch)
+                slots["result"] = slots_of(row, 0)["values" if is_one else "positions"]
                 step = self._num_rows * self._itemsize if is_one else 0
-                found = long_rows.found(scratch)
-                self._add_ranks(ranks, place, step, row=row, found=found, takes_all=not is_one)
+                self._add_ranks(result, ranks, slots, row, rank_step=step, **numbers)
                 continue
             for i, rank in enumerate(ranks):
                 candidates = long_rows.left(i, scratch)
-                slots = slots_of(row, i)
-                self._add_select(result, 1, rank, num_sorted, slots, row, candidates)
+                self._add_select(result, 1, rank, num_sorted, slots_of(row, i), row, candidates)
 
     def _sort_listed(self, listed: int, count: int) -> None:
         """Sort the listed elements stably: first their positions, then the elements."""

@@ -35,7 +35,8 @@ MOST_SORTED = 2048  # elements that a block sorts in shared memory
 FEW_SORTED = 64
 # To select more than this part of a row, or of a shorter row, is not faster than to sort it.
 LARGEST_SHARE, LEAST_SELECTED = 16, 1 << 21
-MOST_RANKS = 8  # per launch (most_ranks); for more ranks, rows are sorted
+MOST_RANKS = 8  # of one reading (most_ranks); for more ranks, rows are sorted
+MOST_BOUNDS = 2 * MOST_RANKS
 BOUNDS_BYTES, STATE_BYTES = 48, 16  # of SampleBounds and RankState
 # Rows that several blocks share are read once for each 11 bits, from the cache.
 LEAST_SHARED, MOST_SHARED_BYTES, MOST_GROUPS = 1 << 13, 1 << 25, 64
@@ -109,7 +110,7 @@ def index_bytes(row_items: int) -> int:
 
 # --- samples ------------------------------------------------------------------------------------
 
-MOST_SAMPLE_BITS = 15  # of a sample for a single rank, in which one block finds each bound
+MOST_SAMPLE_BITS = 20
 DEVIATIONS, MORE = 6, 6  # distance of bounds from a rank: standard deviations, and a constant
 RARE = 22  # their distance is less if a bound is still wrong in one of e ** RARE cases at most
 
@@ -151,7 +152,7 @@ def lists_of(row_items: int, ranks: Sequence[int], is_one: bool) -> Lists:
     return Lists(tuple(merged), tuple(of_ranks))
 
 
-def sample_of(row_items: int, rank: int, is_one: bool) -> Sample:
+def sample_of(row_items: int, rank: int, is_one: bool, most_bits: int = MOST_SAMPLE_BITS) -> Sample:
     """Return the sample for the elements up to a rank, or (is_one) for the element of that rank.
 
     The number of samples before a rank is its share, give or take a few times the square root of
@@ -159,8 +160,8 @@ def sample_of(row_items: int, rank: int, is_one: bool) -> Sample:
     single rank in the middle, for about (3 n) ** (2 / 3).
     """
     log = row_items.bit_length() - 1
-    bits = min((2 * log + 3) // 3, MOST_SAMPLE_BITS) if is_one else (log + 3) // 2
-    bits = max(8, min(bits, 20, log - 2))
+    bits = (2 * log + 3) // 3 if is_one else (log + 3) // 2
+    bits = max(8, min(bits, most_bits, log - 2))
     size = 1 << bits
     expected = (rank + 1) * size / row_items
     margin = DEVIATIONS * math.sqrt(expected * max(0.0, 1 - expected / size)) + MORE
@@ -204,10 +205,15 @@ def select_policy(row_items: int, num_sorted: int) -> SelectPolicy:
 
 
 SORTED, LISTED, ONE = "select_sorted", "select_listed", "select_one"
+BOUND = "select_bound"  # an element of a sample
 
 
 def _types(dtype: Dtype, descending: bool, row_items: int) -> tuple[str, str]:
-    return order(dtype, descending), f"gpualgo::uint{8 * index_bytes(row_items)}"
+    return order(dtype, descending), index_type(row_items)
+
+
+def index_type(row_items: int) -> str:
+    return f"gpualgo::uint{8 * index_bytes(row_items)}"
 
 
 def select_spec(
@@ -232,22 +238,23 @@ FILTER_LOADS, FILTER_ITEMS = 8, 32  # most vectors and elements that a thread ho
 FILTER_STAGED = 2048  # bytes of kept elements that a warp gathers
 
 
-def sample_specs(
+def gather_spec(itemsize: int, row_items: int) -> Spec:
+    """Return the kernel that takes a sample of a row."""
+    types = GATHER_THREADS, f"gpualgo::uint{8 * itemsize}", index_type(row_items)
+    return kernel_spec("top_k/sample.cuh", "gather_sample_kernel", *types)
+
+
+def filter_spec(
     dtype: Dtype, descending: bool, row_items: int, num_lists: int, overlaps: bool
-) -> list[Spec]:
-    """Return the kernels that take a sample, find bounds in it, and store elements between them."""
-    types = _types(dtype, descending, row_items)
+) -> Spec:
+    """Return the kernel that stores the elements of a row between bounds."""
     staged = FILTER_STAGED // (ordered_bytes(dtype) + index_bytes(row_items))
-    keep = cpp(
+    policy = cpp(
         "FilterPolicy", FILTER_THREADS, _filter_loads(dtype.itemsize), staged // WARP * WARP,
         FILTER_BLOCKS if num_lists <= FEW_LISTS else 1, overlaps,
     )  # fmt: skip
-    sample = "top_k/sample.cuh"
-    return [
-        kernel_spec(sample, "gather_sample_kernel", GATHER_THREADS, overlaps, *types),
-        kernel_spec(sample, "bound_sample_kernel", LARGE_BLOCK, overlaps, *types),
-        kernel_spec("top_k/filter.cuh", "filter_kernel", keep, num_lists, *types),
-    ]
+    types = _types(dtype, descending, row_items)
+    return kernel_spec("top_k/filter.cuh", "filter_kernel", policy, num_lists, *types)
 
 
 def filter_grid(num_items: int, itemsize: int, num_sms: int) -> int:
@@ -264,10 +271,10 @@ RANKS_SHARE = 1 << 12  # least elements per block
 COUNT_TABLES, DIGIT_BITS = 3, 11
 
 
-def ranks_spec(dtype: Dtype, descending: bool, row_items: int, takes_all: bool) -> Spec:
-    """Return the kernel that finds ranks of rows, or of candidates, by blocks for each of them."""
-    policy = cpp("RanksPolicy", RANKS_THREADS, RANKS_BLOCKS)
-    types = policy, takes_all, *_types(dtype, descending, row_items)
+def ranks_spec(dtype: Dtype, descending: bool, row_items: int, result: str, overlaps: bool) -> Spec:
+    """Return the kernel that finds ranks of rows or candidates, or bounds in a sample."""
+    policy = cpp("RanksPolicy", RANKS_THREADS, RANKS_BLOCKS, overlaps and result == BOUND)
+    types = policy, f"gpualgo::{result}", *_types(dtype, descending, row_items)
     return kernel_spec("top_k/ranks.cuh", "ranks_kernel", *types)
 
 
