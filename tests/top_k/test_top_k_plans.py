@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import fake_driver
 import numpy as np
 import pytest
 from fake_driver import FakeArray
 
 import gpualgo as ga
+from gpualgo._algorithms.top_k import tuning
+
+STRATEGIES = [
+    (1, 1 << 14, 10, tuning.SHORT), (1, 1 << 14, 2000, tuning.SHARED),
+    (1, 1 << 20, 10, tuning.PARTS), (1, 1 << 20, 1000, tuning.SHARED),
+    (16, 128_256, 2000, tuning.SHARED), (1, 1 << 20, 10_000, tuning.SORT),
+    (1, 1 << 24, 1000, tuning.LONG), (1, 1 << 24, 10_000, tuning.LONG),
+    (1, 1 << 24, 1 << 23, tuning.SORT), (1000, 20_000, 2000, tuning.BLOCK),
+]  # fmt: skip
+
+
+def test_the_strategy_follows_from_rows_and_count() -> None:
+    for num_rows, row_items, count, strategy in STRATEGIES:
+        assert tuning.strategy_of(num_rows, row_items, count, 4) == strategy
 
 
 def test_more_rows_than_a_launch_has_blocks_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -17,3 +33,29 @@ def test_more_rows_than_a_launch_has_blocks_for(monkeypatch: pytest.MonkeyPatch)
     assert ga.temp_storage_bytes(ga.top_k, FakeArray((1 << 32, 1), np.int8), 1) >= 0
     with pytest.raises(ValueError, match=r"blocks in one launch, of which a GPU takes 2147483647"):
         ga.temp_storage_bytes(ga.top_k, FakeArray((9 << 30, 1), np.int8), 1)
+
+
+def test_a_process_that_has_a_part_of_the_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks that wait for each other are launched again, half as many, until all can run."""
+    driver = fake_driver.install(monkeypatch)
+    fake_driver.stub_kernels(monkeypatch)
+    fake_driver.register_arrays(monkeypatch)
+    grids: list[int] = []
+
+    def launched(config: Any, *_: Any) -> tuple[Any]:
+        grids.append(config.gridDimX)
+        assert config.attrs[0].id == "CU_LAUNCH_ATTRIBUTE_COOPERATIVE"
+        is_too_large = config.gridDimX > 3 * most
+        return ("CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE" if is_too_large else 0,)
+
+    monkeypatch.setattr(driver, "cuLaunchKernelEx", launched)
+    for name in ("cuGetErrorName", "cuGetErrorString"):
+        monkeypatch.setattr(driver, name, lambda error: (0, error.encode()), raising=False)
+    x, most = FakeArray((1 << 20,), np.float32), 10
+    for _ in range(2):  # the second call begins with the grid that the first one found
+        ga.kth_value(x, [0, 1, 2])
+    assert grids == [192, 96, 48, 24, 24]
+    most = 0
+    with pytest.raises(RuntimeError, match="COOPERATIVE_LAUNCH_TOO_LARGE"):
+        ga.kth_value(x, [0, 1, 2])
+    assert grids[5:] == [24, 12, 6, 3]

@@ -171,8 +171,8 @@ def test_samples_that_mislead(
     monkeypatch.setattr(tuning, "MOST_LEFT", most_left)
     usual = tuning.sample_of
 
-    def changed(row_items: int, rank: int, is_one: bool) -> tuning.Sample:
-        sample = replace(usual(row_items, rank, is_one), **change)
+    def changed(row_items: int, rank: int, is_one: bool, most_bits: int = 20) -> tuning.Sample:
+        sample = replace(usual(row_items, rank, is_one, most_bits), **change)
         return replace(sample, first=min(sample.first, sample.last) if is_one else -1)
 
     monkeypatch.setattr(tuning, "sample_of", changed)

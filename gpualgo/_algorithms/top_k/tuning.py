@@ -45,7 +45,7 @@ MOST_LEFT = 1 << 14  # candidates; from more of them, several blocks find a rank
 
 
 def strategy_of(num_rows: int, row_items: int, count: int, itemsize: int) -> str:
-    if row_items <= WARP_ROW and count <= WARP:
+    if row_items <= SHORT_ROW and count <= short_count(itemsize):
         return SHORT
     if parts_of(num_rows, row_items, count, itemsize):
         return PARTS
@@ -54,8 +54,6 @@ def strategy_of(num_rows: int, row_items: int, count: int, itemsize: int) -> str
     if row_items >= LONG_ROW * num_rows:
         is_few = row_items >= LEAST_SELECTED and count <= row_items // LARGEST_SHARE
         return LONG if is_few or count <= MOST_SORTED else SORT
-    if row_items <= SHORT_ROW and count <= short_count(itemsize):
-        return SHORT
     return BLOCK if count <= MOST_SORTED else SORT
 
 
@@ -85,8 +83,8 @@ def short_count(itemsize: int) -> int:
 def is_shared(num_rows: int, row_items: int, itemsize: int, num_ranks: int = 1) -> bool:
     """Return whether the blocks of a GPU share rows, with a group of blocks for each result.
 
-    float32 on an H200, in us, against a block or a sample for each row: the median of 2^16 10.9 and
-    25.3, of 2^20 16 and 44, of 2^23 52 and 63, of each of 16 rows of 128,256 22 and 115.
+    Medians of float32 on an H200, in us, against a block or a sample for each row: of 2^14 10.8 and
+    23.7, of 2^20 16 and 44, of 2^23 52 and 63, of each of 16 rows of 128,256 22 and 115.
     """
     is_cached = num_rows * row_items * itemsize <= MOST_SHARED_BYTES
     return is_cached and row_items > LEAST_SHARED and num_rows * num_ranks <= MOST_GROUPS
@@ -110,7 +108,7 @@ def index_bytes(row_items: int) -> int:
 
 # --- samples ------------------------------------------------------------------------------------
 
-MOST_SAMPLE_BITS = 20
+MOST_SAMPLE_BITS = 20  # log2 of the size of a sample
 DEVIATIONS, MORE = 6, 6  # distance of bounds from a rank: standard deviations, and a constant
 RARE = 22  # their distance is less if a bound is still wrong in one of e ** RARE cases at most
 

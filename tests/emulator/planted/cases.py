@@ -107,7 +107,7 @@ _SELECT = (
 )
 _LONG = (
     *((top_k, "LONG_ROW", 2000), (top_k, "MOST_SORTED", 64), (top_k, "FILTER_THREADS", 64)),
-    *((top_k, "MOST_IN_PARTS", 0), (top_k, "LEAST_SELECTED", 0)),
+    *((top_k, "MOST_IN_PARTS", 0), (top_k, "LEAST_SELECTED", 0), (top_k, "SHORT_ROW", 1024)),
 )
 _BLOCKS = ((top_k, "SHORT_ROW", 1024), (top_k, "MOST_IN_PARTS", 0))
 _PARTS = ((top_k, "SHORT_ROW", 1100), (top_k, "LEAST_PART", 256))
@@ -115,7 +115,8 @@ _RANKS = (top_k, "RANKS_SHARE", 200), (top_k, "RANKS_THREADS", 64)
 _LISTS = (*_LONG, *_RANKS, (top_k, "MOST_LEFT", 0))
 _SHARED_ROWS = (
     *_RANKS,
-    *((top_k, "LEAST_SHARED", 1000), (top_k, "MOST_IN_PARTS", 0), (top_k, "RANKS_BLOCKS", 8)),
+    *((top_k, "LEAST_SHARED", 1000), (top_k, "SHORT_ROW", 1024)),
+    *((top_k, "MOST_IN_PARTS", 0), (top_k, "RANKS_BLOCKS", 8)),
 )
 _NO_ROOM = (*_LONG, (top_k, "sample_of", lambda *_: top_k.Sample(8, -1, 40, 100)))
 _MANY_SHARES = ((indexed, "SHARE_ITEMS", 64), (indexed, "FEW_TABLES", 3), (indexed, "GROUP", 4))
