@@ -64,6 +64,45 @@ __device__ inline void set_bound(SampleBounds& bounds, bool is_last, uint64 key,
   (is_last ? bounds.num_kept : bounds.num_before) = 0;
 }
 
+// A row's elements, or some of them: one program for both, and no branch where keys are
+// read, which would be read one by one.
+template <class Order, class Index>
+struct LeftElements {
+  using Ordered = typename Order::Ordered;
+  RowElements<Order, Index> row;
+  const typename Order::Key* items = row.keys;
+  const Index* positions = nullptr;  // null: these are all
+  int64 first = 0, count = row.count;
+
+  __device__ Ordered key(Index i) const { return row.ordered(items[first + i]); }
+  __device__ Index position(Index i) const {
+    Index at = Index(first) + i;
+    if (positions != nullptr) at = positions[at];
+    return at;
+  }
+
+  // Goes on to what was kept, if the element of a rank is there; returns its rank there.
+  __device__ int64 take(const SampleBounds& bounds, const unsigned char* kept_items,
+                        const unsigned char* kept_positions, int64 rank, int64 capacity) {
+    if (!bounds.holds(rank, capacity)) return rank;
+    go_on(kept_items, kept_positions, int64(bounds.num_kept));
+    return rank - int64(bounds.num_before);
+  }
+  __device__ void go_on(const unsigned char* new_items, const unsigned char* new_positions,
+                        int64 number) {
+    items = reinterpret_cast<const typename Order::Key*>(new_items);
+    positions = reinterpret_cast<const Index*>(new_positions);
+    count = number;
+  }
+  // Leaves one of equal parts, of which there are a power of two.
+  __device__ void share(int64 number, uint32 parts) {
+    const int64 most = (count + parts - 1) >> (31 - ptx::clz(parts));
+    first += number * most;
+    const int64 rest = count - number * most;
+    count = rest < 0 ? 0 : rest < most ? rest : most;
+  }
+};
+
 template <class Policy, int result_kind, class Order, class Index>
 struct Ranks {
   using Key = typename Order::Key;

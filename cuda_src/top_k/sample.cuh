@@ -7,7 +7,7 @@
 //            lies but for one case in thousands of millions. What lies there is kept
 //            (top_k/filter.cuh), in a list for each pair of bounds, which do not overlap. If a rank
 //            does lie outside, or more was kept than there is room for, who reads the counts
-//            (top_k/select.cuh, top_k/ranks.cuh) takes the row itself.
+//            (top_k/ranks.cuh) takes the row itself.
 // Bytes      of the sample; launches: one.
 // Storage    The sample: by formulas of the host's side.
 // Bits       Bounds are elements: there is one result.
@@ -33,45 +33,6 @@ struct SampleBounds {
   __device__ bool holds(int64 rank, int64 capacity) const {
     return num_kept <= uint64(capacity) && uint64(rank) >= num_before &&
            uint64(rank) - num_before < num_kept;
-  }
-};
-
-// A row's elements, or some of them: one program for both, and no branch where keys are
-// read, which would be read one by one.
-template <class Order, class Index>
-struct LeftElements {
-  using Ordered = typename Order::Ordered;
-  RowElements<Order, Index> row;
-  const typename Order::Key* items = row.keys;
-  const Index* positions = nullptr;  // null: these are all
-  int64 first = 0, count = row.count;
-
-  __device__ Ordered key(Index i) const { return row.ordered(items[first + i]); }
-  __device__ Index position(Index i) const {
-    Index at = Index(first) + i;
-    if (positions != nullptr) at = positions[at];
-    return at;
-  }
-
-  // Goes on to what was kept, if the element of a rank is there; returns its rank there.
-  __device__ int64 take(const SampleBounds& bounds, const unsigned char* kept_items,
-                        const unsigned char* kept_positions, int64 rank, int64 capacity) {
-    if (!bounds.holds(rank, capacity)) return rank;
-    go_on(kept_items, kept_positions, int64(bounds.num_kept));
-    return rank - int64(bounds.num_before);
-  }
-  __device__ void go_on(const unsigned char* new_items, const unsigned char* new_positions,
-                        int64 number) {
-    items = reinterpret_cast<const typename Order::Key*>(new_items);
-    positions = reinterpret_cast<const Index*>(new_positions);
-    count = number;
-  }
-  // Leaves one of equal parts, of which there are a power of two.
-  __device__ void share(int64 number, uint32 parts) {
-    const int64 most = (count + parts - 1) >> (31 - ptx::clz(parts));
-    first += number * most;
-    const int64 rest = count - number * most;
-    count = rest < 0 ? 0 : rest < most ? rest : most;
   }
 };
 

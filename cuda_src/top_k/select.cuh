@@ -1,37 +1,29 @@
-// The first elements of a row by (key, position), or the one of a rank: a block for each row, or
-// for what is left of a long one (top_k/sample.cuh).
+// The first elements of a row by (key, position), or the one of a rank: a block for each row.
 //
 // Algorithm  top_k/search.cuh finds where the first k end; another look brings them together in
 //            shared memory, in any order, and a bitonic sort by (key, position) puts them in order.
-//            More than fit there are listed by position, for a radix sort (the host's side).
 // Bytes      A row is read once and then for each 11 bits in which its keys differ, mostly from
 //            caches; launches: one; temporary storage: none.
 // Bits       Elements are moved as they are, and their order is total.
 #ifndef GPUALGO_TOP_K_SELECT_CUH
 #define GPUALGO_TOP_K_SELECT_CUH
 
-#include "top_k/sample.cuh"
 #include "top_k/search.cuh"
 
 namespace gpualgo {
 
-template <int block_threads_, int capacity_, int shared_bytes_, bool overlaps_>
+template <int block_threads_, int capacity_, int shared_bytes_>
 struct SelectRowsPolicy {
   static constexpr int block_threads = block_threads_;
   static constexpr int capacity = capacity_;  // elements that a block sorts: a power of two
   static constexpr int shared_bytes = shared_bytes_;
-  static constexpr bool overlaps = overlaps_;  // launched while the kernel before still runs
 };
 
 struct SelectRowsParams {
   const unsigned char* rows;
-  const unsigned char* kept_items;  // of a long row, as sample.cuh leaves them; null: none are
-  const unsigned char* kept_positions;
-  const SampleBounds* bounds;
   unsigned char* values;
   unsigned char* positions;
   int64 row_items, rank;  // the last rank that is wanted, or the one
-  int64 capacity;         // of what is kept
   uint64 flip;
 };
 
@@ -54,9 +46,9 @@ struct SelectRow {
   Shared& shared;
   const Key* row;
 
-  template <class Source>
-  __device__ void run(const Source& source, Index rank) {
-    Search search{shared.search, rank, Index(source.count)};
+  __device__ void run() {
+    const RowElements<Order, Index> source{row, params.row_items, Ordered(params.flip)};
+    Search search{shared.search, Index(params.rank), Index(source.count)};
     if (threadIdx.x == 0) shared.num_taken = 0;
     search.find(source, result != select_one);
     ptx::syncthreads();
@@ -65,7 +57,7 @@ struct SelectRow {
     Search::for_each(source, has_positions, [&](bool is_there, Index i, Ordered key, Index at) {
       if constexpr (result == select_one) {
         if (is_there && cut.agrees(key, at)) {
-          reinterpret_cast<Key*>(params.values)[blockIdx.x] = row[source.position(i)];
+          reinterpret_cast<Key*>(params.values)[blockIdx.x] = row[i];
         }
       } else {
         take(key, at, is_there && cut.takes(key, at));
@@ -88,12 +80,8 @@ struct SelectRow {
     begin = shuffle(begin, first);
     if (!is_taken) return;
     const Index place = begin + ptx::popc(lanes & ptx::lanemask_le()) - 1;
-    if constexpr (result == select_sorted) {
-      shared.keys[place] = key;
-      shared.positions[place] = position;
-    } else {
-      reinterpret_cast<uint64*>(params.positions)[place] = position;
-    }
+    shared.keys[place] = key;
+    shared.positions[place] = position;
   }
 
   // Puts in order what all threads have taken.
@@ -142,26 +130,14 @@ struct SelectRow {
   }
 };
 
-// is_left: of one row some elements may have been kept, as bounds tell. One block is enough to ask
-// for: with more in mind the compiler spills registers.
-template <class Policy, int result, bool is_left, class Order, class Index>
+// One block is enough to ask for: with more in mind the compiler spills registers.
+template <class Policy, int result, class Order, class Index>
 __global__ void __launch_bounds__(Policy::block_threads, 1)
     select_rows_kernel(const __grid_constant__ SelectRowsParams params) {
-  if constexpr (Policy::overlaps) ptx::griddepcontrol_wait();
   using Work = SelectRow<Policy, result, Order, Index>;
-  using Ordered = typename Order::Ordered;
   auto& shared = ptx::dynamic_shared_memory<typename Work::Shared>();
   const auto* rows = reinterpret_cast<const typename Order::Key*>(params.rows);
-  Work work{params, shared, rows + blockIdx.x * params.row_items};
-  const RowElements<Order, Index> row{work.row, params.row_items, Ordered(params.flip)};
-  if constexpr (is_left) {
-    LeftElements<Order, Index> left{row};
-    const Index rank = Index(left.take(*params.bounds, params.kept_items, params.kept_positions,
-                                       params.rank, params.capacity));
-    work.run(left, rank);
-  } else {
-    work.run(row, Index(params.rank));
-  }
+  Work{params, shared, rows + blockIdx.x * params.row_items}.run();
 }
 
 }  // namespace gpualgo

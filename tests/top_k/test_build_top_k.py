@@ -20,11 +20,9 @@ LONG, HUGE = 1 << 24, 1 << 33
 pytestmark = pytest.mark.usefixtures("own_cache")
 
 
-def selecting(
-    dtype: np.dtype[Any], size: int, num_sorted: int, result: str, overlaps: bool = False
-) -> Spec:
-    cut = tuning.select_policy(size, num_sorted)
-    return tuning.select_spec(dtype, True, size, cut, result, size >= LONG, overlaps)
+def selecting(dtype: np.dtype[Any], size: int, num_sorted: int, result: str) -> Spec:
+    policy = tuning.select_policy(size, num_sorted)
+    return tuning.select_spec(dtype, True, size, policy, result)
 
 
 def specs(dtype: np.dtype[Any], size: int, overlaps: bool) -> list[Spec]:
@@ -37,9 +35,8 @@ def specs(dtype: np.dtype[Any], size: int, overlaps: bool) -> list[Spec]:
             tuning.ranks_spec(dtype, True, size, result, overlaps)
             for result in (tuning.ONE, tuning.LISTED, tuning.BOUND)
         ],
-        selecting(dtype, size, tuning.MOST_SORTED, tuning.SORTED, overlaps),
-        selecting(dtype, size, 0, tuning.LISTED, overlaps),
-        selecting(dtype, size, 0, tuning.ONE, overlaps),
+        selecting(dtype, size, tuning.MOST_SORTED, tuning.SORTED),
+        selecting(dtype, size, 0, tuning.ONE),
         selecting(dtype, 5000, tuning.FEW_SORTED, tuning.SORTED),
         selecting(dtype, 5000, 0, tuning.ONE),
         *[

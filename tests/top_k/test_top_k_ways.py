@@ -77,13 +77,9 @@ def test_first_elements_of_parts(
         check(backend, x.astype("float64"), k, "smallest")
 
 
-@pytest.mark.parametrize("most_left", [100, 1 << 14], ids=["blocks", "a block"])
 @pytest.mark.parametrize("about", samples())
-def test_ranks(
-    backend: Backend, monkeypatch: pytest.MonkeyPatch, about: str, most_left: int
-) -> None:
-    """Several in one reading, near each other or not, by many blocks or by one for each."""
-    monkeypatch.setattr(tuning, "MOST_LEFT", most_left)
+def test_ranks(backend: Backend, monkeypatch: pytest.MonkeyPatch, about: str) -> None:
+    """Several in one reading, near each other or not."""
     monkeypatch.setattr(tuning, "DEVIATIONS", 2)  # their bounds do not overlap
     x = samples()[about]
     check_ranks(backend, x, [N - 1, 0, 1, 100, N // 2, N - 2, N // 4, N // 2 + 1])
@@ -131,13 +127,11 @@ def test_shared_rows_leave_zeros(backend: Backend) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint16", "float16", "int64", "float64"])
-def test_dtypes(backend: Backend, monkeypatch: pytest.MonkeyPatch, dtype: str) -> None:
+def test_dtypes(backend: Backend, dtype: str) -> None:
     x = some(N, dtype)
     check(backend, x, 60, "largest")
     check(backend, x, 300, "smallest")
     check_ranks(backend, x, [N // 3])
-    monkeypatch.setattr(tuning, "MOST_LEFT", 0)
-    check(backend, x, 300, "largest")
     check_ranks(backend, x, [N // 5, N // 2, 3])
 
 
@@ -162,13 +156,11 @@ def test_rows_that_blocks_read_again(backend: Backend, about: str) -> None:
 CHANGES = [{"last": 0}, {"capacity": 3}, {"first": 200, "last": 210}]
 
 
-@pytest.mark.parametrize("most_left", [0, 1 << 14], ids=["blocks", "a block"])
 @pytest.mark.parametrize("change", CHANGES)
 def test_samples_that_mislead(
-    backend: Backend, monkeypatch: pytest.MonkeyPatch, change: dict[str, int], most_left: int
+    backend: Backend, monkeypatch: pytest.MonkeyPatch, change: dict[str, int]
 ) -> None:
     """Too few are kept, or more than there is room for: the row itself is looked at."""
-    monkeypatch.setattr(tuning, "MOST_LEFT", most_left)
     usual = tuning.sample_of
 
     def changed(row_items: int, rank: int, is_one: bool, most_bits: int = 20) -> tuning.Sample:
@@ -210,7 +202,6 @@ def test_positions_of_64_bits(cuda: Backend, monkeypatch: pytest.MonkeyPatch) ->
         for k in (20, 300):
             check(cuda, x, k, "largest")
         check_ranks(cuda, x, [3, 700])
-    monkeypatch.setattr(tuning, "MOST_LEFT", 0)
     for dtype in a_few(("int16", "float64")):
         check_ranks(cuda, some(N + 1, dtype), [N // 2, 70, N])
         check(cuda, some(N + 1, dtype), 300, "largest")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -35,11 +35,6 @@ class SampleScratch(NamedTuple):
     items: int
 
 
-class CandidateSlots(NamedTuple):
-    places: dict[str, Place]
-    capacity: int
-
-
 @dataclass(frozen=True)
 class LongRows:
     """Rows that are filtered one after another."""
@@ -58,11 +53,6 @@ class LongRows:
         return tuning.lists_of(self.row_items, self.ranks, self.is_one)
 
     @property
-    def is_narrowed(self) -> bool:
-        """Return whether several blocks select from the candidates, because there are many."""
-        return any(sample.kept(self.row_items) > tuning.MOST_LEFT for sample in self.lists.samples)
-
-    @property
     def sizes(self) -> tuple[int, ...]:
         samples = self.lists.samples
         size, capacity = 1 << samples[0].bits, sum(sample.capacity for sample in samples)
@@ -71,18 +61,6 @@ class LongRows:
             size * item, size * index, len(samples) * tuning.BOUNDS_BYTES, capacity * index,
             capacity * item,
         )  # fmt: skip
-
-    def left(self, rank: int, kept: SampleScratch) -> CandidateSlots:
-        """Return the candidates for the `rank`-th of the ranks after `steps`."""
-        samples, of_ranks = self.lists
-        number, begin = of_ranks[rank], self._offsets[of_ranks[rank]]
-        index = tuning.index_bytes(self.row_items)
-        places: dict[str, Place] = {
-            "kept_items": (kept.items, begin * self.dtype.itemsize),
-            "kept_positions": (kept.positions, begin * index),
-            "bounds": (kept.bounds, number * tuning.BOUNDS_BYTES),
-        }
-        return CandidateSlots(places, samples[number].capacity)
 
     @property
     def specs(self) -> list[build.Spec]:
@@ -203,15 +181,15 @@ class _Builder(Builder):
         elif strategy == tuning.PARTS:
             self._add_parts(count, values, indices)
         elif strategy == tuning.BLOCK:
-            slots = {"values": values, "positions": indices}
-            self._add_select(tuning.SORTED, self._num_rows, count - 1, count, slots)
-        elif strategy == tuning.SHARED:
+            self._add_select(tuning.SORTED, count - 1, (values, 0), indices)
+        elif strategy in (tuning.SHARED, tuning.LONG):
             listed = self._scratch(self._num_rows * count * _POSITION_BYTES)
-            row_step = count * _POSITION_BYTES
-            self._add_ranks(tuning.LISTED, [count - 1], {"result": listed}, row_step=row_step)
+            ranks, row_step = [count - 1], count * _POSITION_BYTES
+            if strategy == tuning.SHARED:
+                self._add_ranks(tuning.LISTED, ranks, {"result": listed}, row_step=row_step)
+            else:
+                self._add_long(tuning.LISTED, ranks, listed, row_step)
             self._sort_listed(listed, count)
-        elif strategy == tuning.LONG:
-            self._add_first_of_long(count)
         else:
             self._add_take(self._add_argsort(), self._row_items, 0, count, (values, 0), indices)
 
@@ -227,17 +205,13 @@ class _Builder(Builder):
             steps = {"rank_step": num_rows * self._itemsize, "row_step": self._itemsize}
             self._add_ranks(tuning.ONE, ranks, {"result": slot}, **steps)
         elif tuning.LONG in strategies:
-            starts = self._offsets(ranks)
-            self._add_long(ranks, tuning.ONE, 0, lambda row, i: {
-                "values": (slot, starts[i] + row * self._itemsize), "positions": NONE,
-            })  # fmt: skip
+            self._add_long(tuning.ONE, ranks, slot, self._itemsize)
         else:
             for strategy, start, rank in zip(strategies, self._offsets(ranks), ranks, strict=True):
                 if strategy == tuning.SHORT:
                     self._add_short(rank + 1, (slot, start), NONE)
                     continue
-                slots = {"values": (slot, start), "positions": NONE}
-                self._add_select(tuning.ONE, self._num_rows, rank, 0, slots)
+                self._add_select(tuning.ONE, rank, (slot, start), NONE)
 
     def _offsets(self, ranks: Sequence[int]) -> list[int]:
         return [i * self._num_rows * self._itemsize for i in range(len(ranks))]
@@ -307,92 +281,40 @@ class _Builder(Builder):
             **fixed,
         )  # fmt: skip
 
-    def _add_select(
-        self, result: str, grid: int, rank: int, num_sorted: int, slots: dict[str, Any],
-        row: int = 0, candidates: CandidateSlots | None = None,
-    ) -> None:  # fmt: skip
-        """Add a selection by blocks, from whole rows or from the candidates of one row."""
-        tile, spec, overlaps = self._selection(result, num_sorted, candidates is not None)
-        nothing = {"kept_items": NONE, "kept_positions": NONE, "bounds": NONE}
-        source = {
-            "rows": (self._rows, row * self._row_bytes),
-            **(nothing if candidates is None else candidates.places),
-        }
+    def _add_select(self, kind: str, rank: int, values: tuple[int, int], positions: int) -> None:
+        """Add a selection by a block for each row."""
+        policy = tuning.select_policy(self._row_items, rank + 1 if kind == tuning.SORTED else 0)
+        types = self._dtype, self._descending, self._row_items
+        slots = {"rows": self._rows, "values": values, "positions": positions}
         self._launch(
-            spec, grid, tile.block_threads, {**source, **slots}, overlaps=overlaps,
-            shared_bytes=tile.shared_bytes(self._dtype, self._row_items),
+            tuning.select_spec(*types, policy, kind), self._num_rows, policy.block_threads, slots,
+            shared_bytes=policy.shared_bytes(self._dtype, self._row_items),
             row_items=self._row_items, rank=rank, flip=self._flip,
-            capacity=0 if candidates is None else candidates.capacity,
         )  # fmt: skip
 
-    def _selection(
-        self, result: str, num_sorted: int, from_list: bool
-    ) -> tuple[tuning.SelectPolicy, build.Spec, bool]:
-        """Return the policy and kernel of a selection by blocks, and whether launches overlap."""
-        tile = tuning.select_policy(self._row_items, num_sorted)
-        overlaps = from_list and gpu.get(self.device).may_overlap
-        spec = tuning.select_spec(
-            self._dtype, self._descending, self._row_items, tile, result, from_list, overlaps
-        )
-        return tile, spec, overlaps
-
-    def _add_first_of_long(self, count: int) -> None:
-        values, indices = self._outs
-        is_sorted = count <= tuning.MOST_SORTED
-        listed = indices
-        if not is_sorted:
-            listed = self._scratch(self._num_rows * count * _POSITION_BYTES)
-
-        def slots_of(row: int, _: int) -> dict[str, Any]:
-            return {
-                "values": (values, row * count * self._itemsize) if is_sorted else NONE,
-                "positions": (listed, row * count * _POSITION_BYTES),
-            }
-
-        if is_sorted:
-            self._add_long([count - 1], tuning.SORTED, count, slots_of)
-        else:
-            self._add_long([count - 1], tuning.LISTED, 0, slots_of)
-            self._sort_listed(listed, count)
-
-    def _add_long(
-        self, ranks: Sequence[int], result: str, num_sorted: int,
-        slots_of: Callable[[int, int], dict[str, Any]],
-    ) -> None:  # fmt: skip
-        """Add the selection from long rows, one after another.
-
-        `slots_of`: the slots of the results of a row's rank, given the numbers of both.
-        """
-        is_one = result == tuning.ONE
+    def _add_long(self, kind: str, ranks: Sequence[int], result: int, row_step: int) -> None:
+        """Add the selection from long rows, one after another."""
+        is_one = kind == tuning.ONE
         long_rows = LongRows(
             self.device, self._dtype, self._descending, self._row_items, self._flip, self._rows,
             ranks, is_one,
         )  # fmt: skip
         scratch = SampleScratch(*self._workspace_pieces(long_rows.sizes))  # all rows use it in turn
-        is_narrowed = long_rows.is_narrowed and result != tuning.SORTED
-        if is_narrowed:
-            types = self._dtype, self._descending, self._row_items
-            spec = tuning.ranks_spec(*types, result, gpu.get(self.device).may_overlap)
-        else:
-            spec = self._selection(result, num_sorted, True)[1]
+        types = self._dtype, self._descending, self._row_items
+        spec = tuning.ranks_spec(*types, kind, gpu.get(self.device).may_overlap)
         build.kernels([*long_rows.specs, spec], self.device)
         bounds = [
             rank for sample in long_rows.lists.samples for rank in (sample.first, sample.last)
         ]
+        rank_step = self._num_rows * row_step if is_one else 0
         for row in range(self._num_rows):
             self.steps.append(long_rows.gather(row, scratch))
             slots, numbers = long_rows.sample(scratch)
             self._add_ranks(tuning.BOUND, bounds, slots, row, **numbers)
             self.steps.append(long_rows.keep(row, scratch))
-            if is_narrowed:
-                slots, numbers = long_rows.kept(scratch)
-                slots["result"] = slots_of(row, 0)["values" if is_one else "positions"]
-                step = self._num_rows * self._itemsize if is_one else 0
-                self._add_ranks(result, ranks, slots, row, rank_step=step, **numbers)
-                continue
-            for i, rank in enumerate(ranks):
-                candidates = long_rows.left(i, scratch)
-                self._add_select(result, 1, rank, num_sorted, slots_of(row, i), row, candidates)
+            slots, numbers = long_rows.kept(scratch)
+            slots["result"] = result, row * row_step
+            self._add_ranks(kind, ranks, slots, row, rank_step=rank_step, **numbers)
 
     def _sort_listed(self, listed: int, count: int) -> None:
         """Sort the listed elements stably: first their positions, then the elements."""

@@ -41,7 +41,6 @@ BOUNDS_BYTES, STATE_BYTES = 48, 16  # of SampleBounds and RankState
 # Rows that several blocks share are read once for each 11 bits, from the cache.
 LEAST_SHARED, MOST_SHARED_BYTES, MOST_GROUPS = 1 << 13, 1 << 25, 64
 MOST_LISTED = 1 << 12  # elements that are listed and sorted; to list and sort more takes longer
-MOST_LEFT = 1 << 14  # candidates; from more of them, several blocks find a rank
 
 
 def strategy_of(num_rows: int, row_items: int, count: int, itemsize: int) -> str:
@@ -215,17 +214,12 @@ def index_type(row_items: int) -> str:
 
 
 def select_spec(
-    dtype: Dtype, descending: bool, row_items: int, policy: SelectPolicy, result: str,
-    is_left: bool = False, overlaps: bool = False,
-) -> Spec:  # fmt: skip
-    """Return the kernel that finds elements of rows, one block per row.
-
-    is_left: among the candidates of one row. `overlaps`: the kernel may start while the previous
-    one still runs (sm_90).
-    """
+    dtype: Dtype, descending: bool, row_items: int, policy: SelectPolicy, result: str
+) -> Spec:
+    """Return the kernel that finds elements of rows, one block per row."""
     shared = policy.shared_bytes(dtype, row_items)
-    tuned = cpp("SelectRowsPolicy", policy.block_threads, policy.capacity, shared, overlaps)
-    types = tuned, f"gpualgo::{result}", is_left, *_types(dtype, descending, row_items)
+    tuned = cpp("SelectRowsPolicy", policy.block_threads, policy.capacity, shared)
+    types = tuned, f"gpualgo::{result}", *_types(dtype, descending, row_items)
     return kernel_spec("top_k/select.cuh", "select_rows_kernel", *types)
 
 

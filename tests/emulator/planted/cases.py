@@ -112,7 +112,7 @@ _LONG = (
 _BLOCKS = ((top_k, "SHORT_ROW", 1024), (top_k, "MOST_IN_PARTS", 0))
 _PARTS = ((top_k, "SHORT_ROW", 1100), (top_k, "LEAST_PART", 256))
 _RANKS = (top_k, "RANKS_SHARE", 200), (top_k, "RANKS_THREADS", 64)
-_LISTS = (*_LONG, *_RANKS, (top_k, "MOST_LEFT", 0))
+_LISTS = (*_LONG, *_RANKS)
 _SHARED_ROWS = (
     *_RANKS,
     *((top_k, "LEAST_SHARED", 1000), (top_k, "SHORT_ROW", 1024)),
