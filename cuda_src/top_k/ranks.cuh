@@ -193,23 +193,26 @@ struct Ranks {
     } else {
       search.template count_digits<false>(left, shift, digits);
     }
+    ++num_digits;
+    if (Search::agreed(parts > 1)) exchange();
+    search.look_up();
+    ptx::syncthreads();
+    add_digit();
+  }
+  // Adds the counts to those of the others, and takes those of all.
+  __device__ void exchange() {
     Index* table = counts + num_digits % tables * select_bins;
     for (int i = threadIdx.x; i < select_bins; i += threads) {
       const Index count = shared.search.counts[i];
       if (count != 0) ptx::atom_add_relaxed_gpu(table + i, count);
     }
-    ++num_digits;
     wait_for_others();
     for (int i = threadIdx.x; i < select_bins; i += threads) {
       shared.search.counts[i] = ptx::ld_cg(table + i);
     }
-    // All have read the counts of the digit before. The digit behind the next one is the next to
-    // add to that table.
-    clear_table(num_digits + 1, part * threads, parts * threads);
+    // All have read the counts of the digit before, whose table is the next but one to be added to.
+    clear_table(num_digits + 2, part * threads, parts * threads);
     ptx::syncthreads();
-    search.look_up();
-    ptx::syncthreads();
-    add_digit();
   }
   __device__ void wait_for_others() {
     ptx::syncthreads();
@@ -275,7 +278,7 @@ struct Ranks {
     }
     ptx::syncthreads();
     if (!shared.is_last) return;
-    if (num_digits > 0) clear_table(num_digits - 1, 0, threads);
+    clear_table(num_digits, 0, threads);
     if (threadIdx.x == 0) state = {};
   }
 };

@@ -19,8 +19,8 @@
 
 namespace gpualgo {
 
-// What is found: the first elements and their positions in order; these positions in any order, as
-// 64 bits; the element of a rank; of a sample, the (key, position) of a rank.
+// What is found: the first elements and their positions in order; the list of these positions, as
+// 64 bits in any order; the element of a rank; of a sample, the (key, position) of a rank.
 enum SelectResult { select_sorted, select_listed, select_one, select_bound };
 
 constexpr int select_bits = 11;

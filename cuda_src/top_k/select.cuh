@@ -1,4 +1,5 @@
-// The first elements of a row by (key, position), or the one of a rank: a block for each row.
+// The first elements of a row by (key, position), or the one of a rank: a block for each row. Of
+// long rows the first are listed (top_k/ranks.cuh), and are only put in order here.
 //
 // Algorithm  top_k/search.cuh finds where the first k end; another look brings them together in
 //            shared memory, in any order, and a bitonic sort by (key, position) puts them in order.
@@ -21,10 +22,23 @@ struct SelectRowsPolicy {
 
 struct SelectRowsParams {
   const unsigned char* rows;
+  const unsigned char* listed;  // positions of the elements up to the rank, 64 bits each, or null
   unsigned char* values;
   unsigned char* positions;
   int64 row_items, rank;  // the last rank that is wanted, or the one
   uint64 flip;
+};
+
+// The elements of a row that are listed.
+template <class Order, class Index>
+struct ListedElements {
+  using Ordered = typename Order::Ordered;
+  RowElements<Order, Index> row;
+  const uint64* positions;
+  int64 count;
+
+  __device__ Ordered key(Index i) const { return row.key(position(i)); }
+  __device__ Index position(Index i) const { return Index(positions[i]); }
 };
 
 template <class Policy, int result, class Order, class Index>
@@ -47,7 +61,18 @@ struct SelectRow {
   const Key* row;
 
   __device__ void run() {
-    const RowElements<Order, Index> source{row, params.row_items, Ordered(params.flip)};
+    const RowElements<Order, Index> all{row, params.row_items, Ordered(params.flip)};
+    if constexpr (result == select_listed) {
+      const int64 count = params.rank + 1;
+      const auto* positions = reinterpret_cast<const uint64*>(params.listed) + blockIdx.x * count;
+      run(ListedElements<Order, Index>{all, positions, count});
+    } else {
+      run(all);
+    }
+  }
+
+  template <class Source>
+  __device__ void run(const Source& source) {
     Search search{shared.search, Index(params.rank), Index(source.count)};
     if (threadIdx.x == 0) shared.num_taken = 0;
     search.find(source, result != select_one);
@@ -63,7 +88,7 @@ struct SelectRow {
         take(key, at, is_there && cut.takes(key, at));
       }
     });
-    if constexpr (result == select_sorted) {
+    if constexpr (result != select_one) {
       sort();
       write();
     }

@@ -36,6 +36,7 @@ def specs(dtype: np.dtype[Any], size: int, overlaps: bool) -> list[Spec]:
             for result in (tuning.ONE, tuning.LISTED, tuning.BOUND)
         ],
         selecting(dtype, size, tuning.MOST_SORTED, tuning.SORTED),
+        selecting(dtype, size, tuning.MOST_SORTED, tuning.LISTED),
         selecting(dtype, size, 0, tuning.ONE),
         selecting(dtype, 5000, tuning.FEW_SORTED, tuning.SORTED),
         selecting(dtype, 5000, 0, tuning.ONE),

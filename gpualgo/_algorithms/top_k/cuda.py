@@ -189,7 +189,10 @@ class _Builder(Builder):
                 self._add_ranks(tuning.LISTED, ranks, {"result": listed}, row_step=row_step)
             else:
                 self._add_long(tuning.LISTED, ranks, listed, row_step)
-            self._sort_listed(listed, count)
+            if count <= tuning.MOST_SORTED:
+                self._add_select(tuning.LISTED, count - 1, (values, 0), indices, listed)
+            else:
+                self._sort_listed(listed, count)
         else:
             self._add_take(self._add_argsort(), self._row_items, 0, count, (values, 0), indices)
 
@@ -281,11 +284,13 @@ class _Builder(Builder):
             **fixed,
         )  # fmt: skip
 
-    def _add_select(self, kind: str, rank: int, values: tuple[int, int], positions: int) -> None:
-        """Add a selection by a block for each row."""
-        policy = tuning.select_policy(self._row_items, rank + 1 if kind == tuning.SORTED else 0)
+    def _add_select(
+        self, kind: str, rank: int, values: tuple[int, int], positions: int, listed: int = NONE
+    ) -> None:
+        """Add a selection by a block for each row, or a sort of what is `listed` of it."""
+        policy = tuning.select_policy(self._row_items, 0 if kind == tuning.ONE else rank + 1)
         types = self._dtype, self._descending, self._row_items
-        slots = {"rows": self._rows, "values": values, "positions": positions}
+        slots = {"rows": self._rows, "values": values, "positions": positions, "listed": listed}
         self._launch(
             tuning.select_spec(*types, policy, kind), self._num_rows, policy.block_threads, slots,
             shared_bytes=policy.shared_bytes(self._dtype, self._row_items),

@@ -38,9 +38,9 @@ LARGEST_SHARE, LEAST_SELECTED = 16, 1 << 21
 MOST_RANKS = 8  # of one reading (most_ranks); for more ranks, rows are sorted
 MOST_BOUNDS = 2 * MOST_RANKS
 BOUNDS_BYTES, STATE_BYTES = 48, 16  # of SampleBounds and RankState
-# Rows that several blocks share are read once for each 11 bits, from the cache.
+# Rows that several blocks share are read once for each 11 bits, mostly from the cache.
 LEAST_SHARED, MOST_SHARED_BYTES, MOST_GROUPS = 1 << 13, 1 << 25, 64
-MOST_LISTED = 1 << 12  # elements that are listed and sorted; to list and sort more takes longer
+MOST_LISTED = 1 << 12  # elements of shared rows that are listed and sorted; of more, all are sorted
 
 
 def strategy_of(num_rows: int, row_items: int, count: int, itemsize: int) -> str:
@@ -85,7 +85,8 @@ def is_shared(num_rows: int, row_items: int, itemsize: int, num_ranks: int = 1) 
     Medians of float32 on an H200, in us, against a block or a sample for each row: of 2^14 10.8 and
     23.7, of 2^20 16 and 44, of 2^23 52 and 63, of each of 16 rows of 128,256 22 and 115.
     """
-    is_cached = num_rows * row_items * itemsize <= MOST_SHARED_BYTES
+    row_bytes = row_items * itemsize
+    is_cached = row_bytes <= MOST_SHARED_BYTES and num_rows * row_bytes <= 4 * MOST_SHARED_BYTES
     return is_cached and row_items > LEAST_SHARED and num_rows * num_ranks <= MOST_GROUPS
 
 
@@ -272,6 +273,8 @@ def ranks_spec(dtype: Dtype, descending: bool, row_items: int, result: str, over
 
 def blocks_per_group(num_items: int, num_groups: int, num_sms: int) -> int:
     """Return the number of blocks per rank and row, a power of two, for `num_items` elements."""
+    if num_items <= 2 * RANKS_SHARE:  # a block alone waits for no others
+        return 1
     blocks = min(-(-num_items // RANKS_SHARE), num_sms * RANKS_BLOCKS // num_groups)
     return 1 << max(0, blocks.bit_length() - 1)
 

@@ -294,6 +294,7 @@ CASES = {
     "equal first elements of a shared row": Case(firsts((1, 2003), 1500, spread=0), _SHARED_ROWS),
     "ranks again": Case(ranks((2003,), [7], times=3), _SHARED_ROWS),
     "first elements of a shared row": Case(firsts((1, 2003), 70), _SHARED_ROWS),
+    "first elements of shared rows": Case(firsts((2, 2003), 70), _SHARED_ROWS),
     "scan walks": Case(scans((13, 70), axis=0, times=1)),
     "sort": Case(sorts(2500, np.uint32), _PASSES),
     "sort a digit": Case(sorts(6500, np.uint32, bits=8), _PASSES),
