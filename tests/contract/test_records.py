@@ -69,7 +69,7 @@ def made(guarded: Make, want: Leaves, layout: str = "contiguous") -> tuple[Array
 def each(
     backend: Backend, guarded: Make, kind: Kind, x: Leaves, axes: Any, ways: list[Way], **named: Any
 ) -> None:
-    for way in ways:
+    for way in a_few(ways):
         want = way.wanted(kind, x, axes)
         sources = tuple(map(backend.to_device, x))
         check(backend, way(kind, sources, axes, out=made(guarded, want), **named), want)
