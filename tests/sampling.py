@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-SHARE = 16  # of the cases of a test, one in so many, and at least one
+SHARE = 24  # of the cases of a test, one in so many, and at least one
 
 
 def add_options(parser: pytest.Parser) -> None:

@@ -19,7 +19,7 @@ import gpualgo as ga
 from gpualgo._base.memo import Memo
 from gpualgo._cpu import kernels, launch
 
-NEW = 600  # operators, shapes and bins
+NEW = 540  # operators, shapes and bins
 LIMIT = 50  # of each memo here
 
 

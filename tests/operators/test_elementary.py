@@ -203,7 +203,7 @@ for fn in map(np.__dict__.get, {names!r}):
 
 def test_the_same_bits_without_fused_multiply_add() -> None:
     """And on any other processor: exact products have the same bits with and without it."""
-    names = [fn.__name__ for fn in a_few(FUNCTIONS, 5)]
+    names = [fn.__name__ for fn in a_few(FUNCTIONS, 3)]
 
     def run(**variables: str) -> set[str]:
         program = _BITS.format(path=[os.path.dirname(__file__), *sys.path], names=names)
