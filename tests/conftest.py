@@ -82,6 +82,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Put the emulated GPU in before anything looks for one; let all processes share one cache."""
     support.is_exhaustive = config.getoption("--exhaustive")
     support.takes_sample = sampling.configure(config)
+    # Files go to workers in their order. By the number of tests, files of one long test come last.
+    config.option.loadscopereorder = False
     if not count_gpus() and "GPUALGO_CACHE_DIR" not in os.environ:
         folder = tempfile.TemporaryDirectory(prefix="gpualgo-tests-")  # workers inherit it
         os.environ["GPUALGO_CACHE_DIR"] = folder.name

@@ -16,6 +16,7 @@ import types
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -97,13 +98,12 @@ def _shorter(case: Case, k: int) -> None:
         call(*arrays)
 
 
-def tables() -> Calls:
-    """Return calls of each algorithm that takes an operator, each with another table in it."""
+def of_operators(make: Callable[[Case, list[Any], int], None]) -> Calls:
+    """Return calls of each algorithm that takes an operator, which make changes in each."""
     found: Calls = {}
     for case in CASES:
         if case.captures and case.name not in found:
-            arrays = new_arrays(case)
-            found[case.name] = lambda k, case=case, arrays=arrays: _with_table(case, arrays, k)
+            found[case.name] = partial(make, case, new_arrays(case))
     return found
 
 
@@ -111,16 +111,6 @@ def _with_table(case: Case, arrays: list[Any], k: int) -> None:
     call = Call(case, put(np.arange(3, LARGE + k, dtype=TABLE.dtype)))
     for _ in range(2):
         call(*arrays)
-
-
-def operators() -> Calls:
-    """Return calls of each algorithm that takes an operator, each with one of new code."""
-    found: Calls = {}
-    for case in CASES:
-        if case.captures and case.name not in found:
-            arrays = new_arrays(case)
-            found[case.name] = lambda k, case=case, arrays=arrays: _with_code(case, arrays, k)
-    return found
 
 
 def _with_code(case: Case, arrays: list[Any], k: int) -> None:
@@ -199,7 +189,8 @@ _ARGUMENTS: list[Callable[[int], tuple[Any, ...]]] = [
 ]
 
 KINDS: dict[str, Callable[[], Calls]] = {
-    "lengths": lengths, "tables": tables, "operators": operators, "edges": edges, "names": names,
+    "lengths": lengths, "tables": partial(of_operators, _with_table),
+    "operators": partial(of_operators, _with_code), "edges": edges, "names": names,
 }  # fmt: skip
 
 

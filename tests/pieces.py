@@ -79,7 +79,7 @@ def faults(
     """Return which calls of the table differ, of arrays that `cut` cuts."""
     found = []
     rows = [text for words, text in tables.lines(TABLE, r"[\w$].*\)$") if kind in words]
-    for text in a_few(rows[::share], 150):
+    for text in a_few(rows[::share], 50):
         name, _, arguments = text.partition("(")
 
         def as_given(*args: Any, **options: Any) -> Any:

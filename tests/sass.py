@@ -289,3 +289,22 @@ def all_transformed(
     cases = [flat_case(op, inputs, result) for op, result in zip(ops, results, strict=True)]
     codes = read_all([case.spec for case in cases], capability, folder)
     return list(zip(results, codes, strict=True))
+
+
+def check_links_once(
+    monkeypatch: pytest.MonkeyPatch,
+    spec: Callable[[Any], build.Spec],
+    one: Any,
+    same: Any,
+    new: Any,
+) -> None:
+    """Assert that the specs of two captured values have one machine code, a third one's its own."""
+    first = build.cubin(spec(one), (9, 0))
+
+    def link(*_: Any) -> Any:
+        raise AssertionError("linked")
+
+    monkeypatch.setattr(build, "linked", link)
+    assert build.cubin(spec(same), (9, 0)) is first
+    with pytest.raises(AssertionError, match="linked"):
+        build.cubin(spec(new), (9, 0))

@@ -276,6 +276,18 @@ def run_python(code: str, *, timeout: float = 120, **env: str) -> subprocess.Com
     )
 
 
+def assert_same_on_one_core(code: str) -> None:
+    """Assert that code prints the same on the CPU's cores and on one of them."""
+    on_one = """import os
+if hasattr(os, "sched_setaffinity"):
+    os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])
+"""
+    one = run_python(on_one + code, GPUALGO_NUM_THREADS="1", GPUALGO_DEVICE="cpu")
+    all_cores = run_python(code, GPUALGO_DEVICE="cpu")
+    assert one.returncode == all_cores.returncode == 0, one.stderr + all_cores.stderr
+    assert one.stdout == all_cores.stdout
+
+
 def need_memory(backend: Backend, nbytes: int) -> None:
     """Skip, saying so, where the backend has not nbytes free."""
     if backend.xp is np:

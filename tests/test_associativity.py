@@ -244,8 +244,13 @@ def test_numbers_near_the_smallest_are_no_error(dtype: Any, scale: float) -> Non
     for _ in a_few(range(3)):
         values, factors = random.normal(size=(2, 60))
         mean, one = (values * scale).astype(dtype), np.ones(60, dtype)
-        ga.reduce((one, mean, one - one), None, merged)
-        ga.inclusive_scan((factors.astype(dtype), mean), None, affine)
+        functions = factors.astype(dtype), mean
+        ways: Any = (
+            (ga.reduce, (one, mean, one - one), merged),
+            (ga.inclusive_scan, functions, affine),
+        )
+        for call, x, op in a_few(ways):
+            call(x, None, op)
 
 
 def test_small_numbers_are_tried() -> None:
@@ -271,11 +276,12 @@ def test_the_calls_own_error_comes_first(monkeypatch: pytest.MonkeyPatch) -> Non
             ga.reduce(x, None, op)
         return str(info.value)
 
-    for op, x in (
+    operators: Any = (
         (lambda a, b: (a + b) * 0.5, np.arange(9)),
         (lambda a, b: (a + b) * 0.5j, X),
         (lambda a, b: np.int64(a) - b, np.arange(9, dtype=np.uint8)),
-    ):
+    )
+    for op, x in a_few(operators):
         monkeypatch.setenv("GPUALGO_CHECK", "1")
         text = error_of(op, x)
         monkeypatch.setenv("GPUALGO_CHECK", "0")

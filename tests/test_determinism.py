@@ -8,8 +8,8 @@ import numpy as np
 from support import (
     Backend,
     assert_same,
+    assert_same_on_one_core,
     random_array,
-    run_python,
     scaled,
 )
 
@@ -25,20 +25,13 @@ def test_the_same_bits_every_time(backend: Backend) -> None:
 
 
 def test_the_same_bits_on_one_core() -> None:
-    code = """if True:
-        import os, zlib, numpy as np, gpualgo as ga
-        if os.environ["CORES"] == "1" and hasattr(os, "sched_setaffinity"):
-            os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])
+    assert_same_on_one_core("""if True:
+        import zlib, numpy as np, gpualgo as ga
         x = np.random.default_rng(0).standard_normal((1201, 1201)).astype(np.float32)
-        with ga.default_device("cpu"):
-            print([float(ga.reduce(x, None, op)).hex() for op in (max, np.add, lambda a, b: a + b)])
-            for axis in (0, 1):
-                print(zlib.crc32(ga.reduce(x, 0.0, lambda a, b: a + b, axis=axis).tobytes()))
-    """
-    one = run_python(code, CORES="1", GPUALGO_NUM_THREADS="1")
-    all_cores = run_python(code, CORES="all")
-    assert one.returncode == all_cores.returncode == 0, one.stderr + all_cores.stderr
-    assert one.stdout == all_cores.stdout
+        print([float(ga.reduce(x, None, op)).hex() for op in (max, np.add, lambda a, b: a + b)])
+        for axis in (0, 1):
+            print(zlib.crc32(ga.reduce(x, 0.0, lambda a, b: a + b, axis=axis).tobytes()))
+    """)
 
 
 def test_alignment_does_not_group_partials(backend: Backend) -> None:

@@ -19,7 +19,7 @@ import gpualgo as ga
 from gpualgo._base.memo import Memo
 from gpualgo._cpu import kernels, launch
 
-NEW = 600  # operators, shapes and bins
+NEW = 540  # operators, shapes and bins
 LIMIT = 50  # of each memo here
 
 
@@ -127,7 +127,7 @@ def test_new_values_of_numbers_leave_nothing() -> None:
             call(number / 2)
         gc.collect()
         before = _sizes()
-        for number in range(3, 1000):
+        for number in range(3, 400):
             call(number / 2)
     assert _sizes() == before
 

@@ -8,6 +8,7 @@ import gc
 import threading
 import warnings
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextvars import copy_context
 from typing import Any
 
 import numpy as np
@@ -152,7 +153,7 @@ def test_a_generator_goes_on_in_another_thread(calls: Calls) -> None:
         yield graph, out
 
     made, found = generator(), list[Any]()
-    next(made)
+    copy_context().run(next, made)  # which keeps the device that the block fixes
     thread = threading.Thread(target=lambda: found.append(next(made)))
     thread.start()
     thread.join()

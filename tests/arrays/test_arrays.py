@@ -130,37 +130,30 @@ def test_numpy_on_every_backend(backend: Backend) -> None:
     assert_same(ga.transform(compose, x, y), compose(x, y))
 
 
-def test_torch_on_the_host(backend: Backend) -> None:
+def check_torch(device: str) -> Any:
+    """Return torch, whose tensors on a device are taken and given back."""
     torch = pytest.importorskip("torch", reason="PyTorch is not installed: its tensors go untested")
-    x = torch.arange(12, dtype=torch.float32).reshape(3, 4)
+    x = torch.arange(12, dtype=torch.float32, device=device).reshape(3, 4)
     total = ga.reduce(x.t(), 0.0, lambda a, b: a + b)
     assert isinstance(total, torch.Tensor)
-    assert total.item() == 66
-    assert total.device.type == "cpu"
+    assert (total.device.type, total.shape, total.item()) == (device, (), 66)
     assert torch.equal(ga.reduce(x, axis=1), x.sum(1))
     assert torch.equal(ga.transform(lambda a, b: a * b, x, x), x * x)
     half = ga.transform(lambda a: a + 1, x.to(torch.bfloat16))
     assert half.dtype == torch.bfloat16
     assert torch.equal(half, x.to(torch.bfloat16) + 1)
-    out = torch.empty(4)
+    out = torch.empty(4, device=device)
     assert ga.reduce(x, axis=0, out=out) is out
     assert torch.equal(out, x.sum(0))
+    return torch
+
+
+def test_torch_on_the_host(backend: Backend) -> None:
+    check_torch("cpu")
 
 
 def test_torch_on_the_device(cuda: Backend) -> None:
-    torch = pytest.importorskip("torch", reason="PyTorch is not installed: its tensors go untested")
-    x = torch.arange(12, dtype=torch.float32, device="cuda").reshape(3, 4)
-    total = ga.reduce(x.t(), 0.0, lambda a, b: a + b)
-    assert isinstance(total, torch.Tensor)
-    assert total.is_cuda
-    assert total.shape == ()
-    assert total.item() == 66
-    out = torch.empty(4, device="cuda")
-    assert ga.reduce(x, axis=0, out=out) is out
-    assert torch.equal(out, x.sum(0))
-    assert torch.equal(ga.transform(lambda a, b: a * b, x, x), x * x)
-    half = x.to(torch.bfloat16)
-    assert torch.equal(ga.transform(lambda a: a + 1, half), half + 1)
+    torch = check_torch("cuda")
     with torch.cuda.stream(torch.cuda.Stream()):
         assert ga.reduce(torch.ones(1 << 20, device="cuda")).item() == 1 << 20
 

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 import tables
 from pieces import leaves
-from support import Backend, assert_same
+from support import Backend, a_few, assert_same
 
 import gpualgo as ga
 from gpualgo.numpy import _call
@@ -136,7 +136,10 @@ def fault(backend: Backend, row: Row) -> str:
 def test_every_row(backend: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_call, "is_few", lambda size, few: False)
     found = []
-    for row in rows():
+    every = list(rows())
+    returning = [row for row in every if ": " not in row.wanted]  # these compile
+    taken = {*every} - {*returning} | {*a_few(returning, len(returning) // 4)}
+    for row in filter(taken.__contains__, every):
         if row.only in ("", "cpu" if backend.xp is np else "cuda"):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")

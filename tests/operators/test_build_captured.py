@@ -70,15 +70,8 @@ def test_other_tables_link_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     def spec(table: Any) -> build.Spec:
         return sass.flat_case(Operator(_lookup(table)), [INT64], FLOAT32).spec
 
-    first = build.cubin(spec(np.zeros(4, np.float32)), (9, 0))
-
-    def link(*_: Any) -> Any:
-        raise AssertionError("linked")
-
-    monkeypatch.setattr(build, "linked", link)
-    assert build.cubin(spec(np.ones(9, np.float32)), (9, 0)) is first
-    with pytest.raises(AssertionError, match="linked"):
-        build.cubin(spec(np.ones(9, np.float32)[::2]), (9, 0))
+    ones = np.ones(9, np.float32)
+    sass.check_links_once(monkeypatch, spec, np.zeros(4, np.float32), ones, ones[::2])
 
 
 @needs_compilers

@@ -64,12 +64,4 @@ def test_other_values_link_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         op = Operator((lambda a: -a) if k is None else _scaled(k))
         return sass.flat_case(op, [FLOAT32], FLOAT32).spec
 
-    first = build.cubin(spec(1.5), (9, 0))
-
-    def link(*_: Any) -> Any:
-        raise AssertionError("linked")
-
-    monkeypatch.setattr(build, "linked", link)
-    assert build.cubin(spec(-7.0), (9, 0)) is first
-    with pytest.raises(AssertionError, match="linked"):
-        build.cubin(spec(None), (9, 0))
+    sass.check_links_once(monkeypatch, spec, 1.5, -7.0, None)

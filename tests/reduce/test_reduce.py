@@ -161,6 +161,7 @@ def test_beyond_32_bits(backend: Backend) -> None:
     assert_same(np.asarray(ga.reduce(far, None, lambda a, b: b)), np.asarray(np.int8(7)))
 
 
+@pytest.mark.slow  # a sample has the test above
 def test_elements_beyond_32_bits(backend: Backend) -> None:
     n = 2**31 + 12_345
     need_memory(backend, 2 * n)

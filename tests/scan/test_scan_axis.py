@@ -15,10 +15,10 @@ from support import (
     a_few,
     affine,
     assert_same,
+    assert_same_on_one_core,
     compose,
     need_memory,
     random_array,
-    run_python,
     sampled,
     summable,
 )
@@ -132,23 +132,16 @@ def test_inputs_without_memory_of_their_own(backend: Backend, axis: int | None) 
 
 @pytest.mark.slow
 def test_the_same_bits_on_one_core() -> None:
-    code = """if True:
-        import os, zlib, numpy as np, gpualgo as ga
-        if os.environ["CORES"] == "1" and hasattr(os, "sched_setaffinity"):
-            os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])
+    assert_same_on_one_core("""if True:
+        import zlib, numpy as np, gpualgo as ga
         x = np.random.default_rng(0).standard_normal(1 << 22).astype(np.float32)
-        with ga.default_device("cpu"):
-            for shape in ((-1,), (3, -1), (-1, 3), (-1, 40), (1 << 10, -1)):
-                for axis in range(len(shape)):
-                    rows = x[: x.size // 120 * 120].reshape(shape) if 1 << 10 not in shape else (
-                        x.reshape(shape))
-                    y = ga.inclusive_scan(rows, 0.5, lambda a, b: a + b, axis=axis)
-                    print(zlib.crc32(y.tobytes()))
-    """
-    one = run_python(code, CORES="1", GPUALGO_NUM_THREADS="1")
-    all_cores = run_python(code, CORES="all")
-    assert one.returncode == all_cores.returncode == 0, one.stderr + all_cores.stderr
-    assert one.stdout == all_cores.stdout
+        for shape in ((-1,), (3, -1), (-1, 3), (-1, 40), (1 << 10, -1)):
+            for axis in range(len(shape)):
+                rows = x[: x.size // 120 * 120].reshape(shape) if 1 << 10 not in shape else (
+                    x.reshape(shape))
+                y = ga.inclusive_scan(rows, 0.5, lambda a, b: a + b, axis=axis)
+                print(zlib.crc32(y.tobytes()))
+    """)
 
 
 @pytest.mark.parametrize("is_tuple", [False, True])
