@@ -193,7 +193,8 @@ class Launch:
         """`overlaps`: the kernel may start before the previous one ends; it waits by itself.
 
         `groups`: the grid has so many groups of blocks, a power of two each. All blocks run at the
-        same time (a cooperative launch), so that those of a group may wait for each other.
+        same time (a cooperative launch), so that those of a group may wait for each other. A block
+        alone waits for none, and there may be more groups than run at the same time.
         """
         if grid > MAX_GRID:
             raise ValueError(
@@ -202,7 +203,7 @@ class Launch:
             )
         self.kernel, self.grid, self.threads, self.device = kernel, grid, threads, device
         self.shared_bytes = shared_bytes
-        self._overlaps, self._groups = overlaps, groups
+        self._overlaps, self._groups = overlaps, groups if grid > groups else 0
         kernel.allow_shared(shared_bytes, device)
         self._head, self._tail = packed.parameters.head, packed.tail
         self.pack, self.handle = self._head.pack_into, kernel.handle
@@ -284,6 +285,8 @@ class Launch:
             and config.gridDimX > self._groups
         ):
             config.gridDimX //= 2
+            if config.gridDimX == self._groups:
+                config.numAttrs = 0  # a block for each group
             with gpu.get(self.device).current():
                 (status,) = self.submit(config, self.handle, parameters, 0)
         driver.check((status,), f"launching {self.kernel.name}")

@@ -45,17 +45,34 @@ def test_a_process_that_has_a_part_of_the_gpu(monkeypatch: pytest.MonkeyPatch) -
     def launched(config: Any, *_: Any) -> tuple[Any]:
         grids.append(config.gridDimX)
         assert config.attrs[0].id == "CU_LAUNCH_ATTRIBUTE_COOPERATIVE"
-        is_too_large = config.gridDimX > 3 * most
+        is_too_large = config.numAttrs > 0 and config.gridDimX > 3 * most
         return ("CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE" if is_too_large else 0,)
 
     monkeypatch.setattr(driver, "cuLaunchKernelEx", launched)
-    for name in ("cuGetErrorName", "cuGetErrorString"):
-        monkeypatch.setattr(driver, name, lambda error: (0, error.encode()), raising=False)
     x, most = FakeArray((1 << 20,), np.float32), 10
     for _ in range(2):  # the second call begins with the grid that the first one found
         ga.kth_value(x, [0, 1, 2])
     assert grids == [192, 96, 48, 24, 24]
     most = 0
-    with pytest.raises(RuntimeError, match="COOPERATIVE_LAUNCH_TOO_LARGE"):
+    for _ in range(2):  # a block for each rank waits for no other
         ga.kth_value(x, [0, 1, 2])
-    assert grids[5:] == [24, 12, 6, 3]
+    assert grids[5:] == [24, 12, 6, 3, 3]
+
+
+def test_a_gpu_of_fewer_blocks_than_results(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A block for each of them waits for no other: all need not run at the same time."""
+    driver = fake_driver.install(monkeypatch)
+    fake_driver.stub_kernels(monkeypatch)
+    fake_driver.register_arrays(monkeypatch)
+    for ordinal in range(fake_driver.NUM_DEVICES):
+        monkeypatch.setitem(fake_driver.gpu(ordinal).__dict__, "num_sms", 16)
+    launches: list[tuple[int, bool]] = []
+
+    def launched(config: Any, *_: Any) -> tuple[Any]:
+        launches.append((config.gridDimX, bool(getattr(config, "numAttrs", 0))))
+        return (0,)
+
+    monkeypatch.setattr(driver, "cuLaunchKernelEx", launched)
+    for num_rows in (64, 16):
+        ga.kth_value(FakeArray((num_rows, 1 << 14), np.float32), 7)
+    assert launches == [(64, False), (32, True)]
