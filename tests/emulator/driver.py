@@ -10,11 +10,20 @@ from typing import Any
 from emulator import kernels, memory, trial
 from emulator import streams as order
 from emulator.calls import call
-from emulator.codes import INVALID_VALUE, NAMES, NOT_FOUND, NOT_SUPPORTED, RESULTS, Failed, Names
+from emulator.codes import (
+    COOPERATIVE_LAUNCH_TOO_LARGE,
+    INVALID_VALUE,
+    NAMES,
+    NOT_FOUND,
+    NOT_SUPPORTED,
+    RESULTS,
+    Failed,
+    Names,
+)
 from emulator.driver_memory import MemoryCalls
 from emulator.driver_streams import CONTEXT, StreamCalls
 
-NUM_SMS = 4
+NUM_SMS, SM_THREADS = 4, 1024  # of a kernel that takes 64 registers
 SHARED_BYTES = 227 << 10  # of a block
 _ATTRIBUTES = {
     "CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR": 9,
@@ -143,8 +152,11 @@ class EmulatedDriver(MemoryCalls, StreamCalls):
         kernels.check_size(grid, threads)
         block = ctypes.c_void_p.from_address(parameters).value or 0
         given = ctypes.string_at(block, library.num_bytes)  # before the caller writes it anew
-        attributes = [one.id for one in getattr(config, "attrs", ())]
+        number = getattr(config, "numAttrs", 0)
+        attributes = [one.id for one in getattr(config, "attrs", ())[:number]]
         is_cooperative = "CU_LAUNCH_ATTRIBUTE_COOPERATIVE" in attributes
+        if is_cooperative and grid * threads > NUM_SMS * SM_THREADS:
+            raise Failed(COOPERATIVE_LAUNCH_TOO_LARGE)
         test, runs = trial.current, itertools.count()
         number = test.next_launch()
 

@@ -63,7 +63,7 @@ class Trial:
         return self.num_asked % self.phase.asks == 0
 
     def settings(
-        self, number: int, run: int, grid: int, threads: int, is_cooperative: bool
+        self, number: int, run: int, grid: int, threads: int, is_cooperative: bool = False
     ) -> Settings:
         """Return how a launch is scheduled; those of graphs run several times."""
         drawn = self._random("launch", number, run)

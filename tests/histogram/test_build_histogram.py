@@ -52,7 +52,7 @@ class Machine:
 
     def launch(
         self, spec: Any, grid: int, threads: int, packed: Packed, device: int, takes: Any, *,
-        shared_bytes: int = 0, overlaps: bool = False,
+        shared_bytes: int = 0, overlaps: bool = False, groups: int = 0,
     ) -> None:  # fmt: skip
         assert packed.parameters is spec.parameters
         assert packed.parameters.size <= 4096, "more than a launch takes before CUDA 12.1"
