@@ -14,14 +14,14 @@ from support import REPOSITORY
 # Lines of Python below each folder of gpualgo/ and in bench/, and of CUDA below cuda_src/.
 LINES = {
     "bench": 3_000,
-    "gpualgo": 62_700,
+    "gpualgo": 62_696,
     "gpualgo/_algorithms": 21_637,
     "gpualgo/_api": 2_311,
     "gpualgo/_arrays": 1_803,
     "gpualgo/_base": 2_349,
     "gpualgo/_cli": 1_149,
     "gpualgo/_cpu": 2_951,
-    "gpualgo/_cuda": 2_377,
+    "gpualgo/_cuda": 2_373,
     "gpualgo/_distributed": 220,
     "gpualgo/_driver": 1_951,
     "gpualgo/_lazy": 2_317,

@@ -192,9 +192,8 @@ class Launch:
     ) -> None:  # fmt: skip
         """`overlaps`: the kernel may start before the previous one ends; it waits by itself.
 
-        `groups`: the grid has so many groups of blocks, a power of two each. All blocks run at the
-        same time (a cooperative launch), so that those of a group may wait for each other. A block
-        alone waits for none, and there may be more groups than run at the same time.
+        `groups`: the grid has so many groups of blocks, a power of two each. Those of a group may
+        wait for each other: if it has several, all run at the same time (a cooperative launch).
         """
         if grid > MAX_GRID:
             raise ValueError(
@@ -280,13 +279,10 @@ class Launch:
         if status == errors.CUDA_ERROR_INVALID_CONTEXT:
             with gpu.get(self.device).current():
                 (status,) = self.submit(config, self.handle, parameters, 0)
-        while (
-            status == errors.CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE
-            and config.gridDimX > self._groups
-        ):
+        too_large = errors.CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE
+        while status == too_large and config.gridDimX > self._groups:
             config.gridDimX //= 2
-            if config.gridDimX == self._groups:
-                config.numAttrs = 0  # a block for each group
+            config.numAttrs = int(config.gridDimX > self._groups)  # a block alone waits for none
             with gpu.get(self.device).current():
                 (status,) = self.submit(config, self.handle, parameters, 0)
         driver.check((status,), f"launching {self.kernel.name}")
