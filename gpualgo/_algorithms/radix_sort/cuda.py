@@ -42,7 +42,6 @@ from gpualgo._cuda.plan import KEPT, NONE, TICKETS, ArgMap, Clear, Launch, Piece
 from gpualgo._cuda.templates import VECTOR_BYTES, Applied, kernel_spec, launch
 from gpualgo._driver import driver, staging
 from gpualgo._driver.default_device import CPU
-from gpualgo._driver.device import TICKET_BYTES
 from gpualgo._operators.operator import Operator
 from gpualgo._operators.tokens import same
 from gpualgo._pipeline import host_whole, planners
@@ -77,8 +76,10 @@ def steps_of(
     offset_bytes = 4 if num_items < 1 << 32 else 8
     counter_bytes = table_bytes = num_slots * offset_bytes
     steps: list[Launch | Clear] = []
+    ticket_bytes = _TICKET_BYTES
     if itemsize == 1:
         counters, offsets = (tickets, _TICKET_BYTES), (tables, 0)
+        ticket_bytes += counter_bytes
     else:
         counters, offsets = (tables, 0), (tables, counter_bytes)
         table_bytes += counter_bytes
@@ -104,7 +105,7 @@ def steps_of(
         {"output": target, "offsets": offsets}, num_items=num_items, flip=flip,
     ))  # fmt: skip
     return steps, [
-        Piece(TICKET_BYTES, TICKETS, is_zeroed=True), Piece(table_bytes + offset_bytes, KEPT),
+        Piece(ticket_bytes, TICKETS, is_zeroed=True), Piece(table_bytes + offset_bytes, KEPT),
     ]  # fmt: skip
 
 

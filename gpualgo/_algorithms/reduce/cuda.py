@@ -27,7 +27,7 @@ from gpualgo._cuda.templates import (
     tagged_bytes,
 )
 from gpualgo._driver import driver, staging
-from gpualgo._driver.device import TICKET_BYTES, aligned
+from gpualgo._driver.device import aligned
 from gpualgo._operators.operator import Operator, without_source
 from gpualgo._pipeline import host_whole, planners
 from gpualgo._pipeline.problem import NO_INIT, Dtype
@@ -244,7 +244,8 @@ def _columns(case: _Case) -> Plan:
     if tiling.num_blocks > 1:
         partials = blocks * tiling.columns * acc.itemsize
         workspace_offset = KEPT + sum(aligned(piece.num_bytes) for piece in case.pieces)
-        pieces = [Piece(TICKET_BYTES, TICKETS, is_zeroed=True), Piece(partials, workspace_offset)]
+        tickets = Piece(4 * tiling.num_column_tiles * num_batches, TICKETS, is_zeroed=True)
+        pieces = [tickets, Piece(partials, workspace_offset)]
     return case.plan(
         spec, blocks, tiling.policy.block_threads, pieces, {"tickets": 0, "partials": 1},
         num_rows=num_rows, rows_per_block=tiling.rows_per_block, num_columns=num_columns,

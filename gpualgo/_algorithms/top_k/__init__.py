@@ -212,8 +212,8 @@ def kth_value(
 
     Notes
     -----
-    Order and cost are those of `top_k` with ``mode="smallest"``. Several ranks are found one after
-    another.
+    Order and cost are those of `top_k` with ``mode="smallest"``. On a GPU up to eight ranks are
+    found together.
 
     >>> int(ga.kth_value(np.array([3, 9, 4, 9, 5]), 2))
     5

@@ -183,12 +183,14 @@ class _Builder(Builder):
         elif strategy == tuning.BLOCK:
             self._add_select(tuning.SORTED, count - 1, (values, 0), indices)
         elif strategy in (tuning.SHARED, tuning.LONG):
-            listed = self._scratch(self._num_rows * count * _POSITION_BYTES)
             ranks, row_step = [count - 1], count * _POSITION_BYTES
-            if strategy == tuning.SHARED:
+            long_rows = None if strategy == tuning.SHARED else self._long_rows(ranks, False)
+            sizes = () if long_rows is None else long_rows.sizes
+            *slots, listed = self._workspace_pieces((*sizes, self._num_rows * row_step))
+            if long_rows is None:
                 self._add_ranks(tuning.LISTED, ranks, {"result": listed}, row_step=row_step)
             else:
-                self._add_long(tuning.LISTED, ranks, listed, row_step)
+                self._add_long(long_rows, SampleScratch(*slots), listed, row_step)
             if count <= tuning.MOST_SORTED:
                 self._add_select(tuning.LISTED, count - 1, (values, 0), indices, listed)
             else:
@@ -208,7 +210,9 @@ class _Builder(Builder):
             steps = {"rank_step": num_rows * self._itemsize, "row_step": self._itemsize}
             self._add_ranks(tuning.ONE, ranks, {"result": slot}, **steps)
         elif tuning.LONG in strategies:
-            self._add_long(tuning.ONE, ranks, slot, self._itemsize)
+            long_rows = self._long_rows(ranks, True)
+            scratch = SampleScratch(*self._workspace_pieces(long_rows.sizes))
+            self._add_long(long_rows, scratch, slot, self._itemsize)
         else:
             for strategy, start, rank in zip(strategies, self._offsets(ranks), ranks, strict=True):
                 if strategy == tuning.SHORT:
@@ -226,7 +230,8 @@ class _Builder(Builder):
         parts = tuning.parts_of(self._num_rows, self._row_items, count, self._itemsize)
         assert parts is not None
         kept = self._num_rows * parts[0] * count
-        items, places = self._scratch(kept * self._itemsize), self._scratch(kept * _POSITION_BYTES)
+        sizes = kept * self._itemsize, kept * _POSITION_BYTES
+        items, places = self._workspace_pieces(sizes)
         self._add_short(count, (items, 0), places, parts)
         row_items = parts[0] * count
         self._add_short(count, (values, 0), indices, (1, row_items), items, places)
@@ -297,14 +302,18 @@ class _Builder(Builder):
             row_items=self._row_items, rank=rank, flip=self._flip,
         )  # fmt: skip
 
-    def _add_long(self, kind: str, ranks: Sequence[int], result: int, row_step: int) -> None:
-        """Add the selection from long rows, one after another."""
-        is_one = kind == tuning.ONE
-        long_rows = LongRows(
+    def _long_rows(self, ranks: Sequence[int], is_one: bool) -> LongRows:
+        return LongRows(
             self.device, self._dtype, self._descending, self._row_items, self._flip, self._rows,
             ranks, is_one,
         )  # fmt: skip
-        scratch = SampleScratch(*self._workspace_pieces(long_rows.sizes))  # all rows use it in turn
+
+    def _add_long(
+        self, long_rows: LongRows, scratch: SampleScratch, result: int, row_step: int
+    ) -> None:
+        """Add the selection from long rows, one after another; all use the scratch in turn."""
+        ranks, is_one = long_rows.ranks, long_rows.is_one
+        kind = tuning.ONE if is_one else tuning.LISTED
         types = self._dtype, self._descending, self._row_items
         spec = tuning.ranks_spec(*types, kind, gpu.get(self.device).may_overlap)
         build.kernels([*long_rows.specs, spec], self.device)
