@@ -3,7 +3,8 @@
 // Algorithm  segment_edges_kernel: a warp for each tile finds the first head in it and the last one
 //            (segments/heads.cuh). segment_spans_kernel: a thread for each boundary between tiles
 //            takes the nearest heads on both sides, of which it sees a block's at once; beyond
-//            these it looks tile by tile, a block's number at a time.
+//            these it looks tile by tile, a block's number at a time. The most rounds of merges
+//            that a segment takes are kept.
 // Bytes      1/8 per element, and 20 for each tile; launches: two.
 #ifndef GPUALGO_SEGMENTED_SORT_SPANS_CUH
 #define GPUALGO_SEGMENTED_SORT_SPANS_CUH
@@ -40,11 +41,27 @@ struct TileEdges {
   __device__ bool are_there() const { return first <= last; }
 };
 
+template <int key_leaves, int value_leaves>
+struct SegmentBuffer {
+  unsigned char* keys[key_leaves];
+  unsigned char* values[value_leaves];
+};
+
+// What the kernels of a sort tell each other; zero at first.
+struct SegmentCounts {
+  static constexpr int most_rounds = 60;
+  uint64 num_rounds;             // of merges, as many as the longest segment takes
+  uint32 has_odd;                // whether a key is_odd
+  uint32 num_arrived;            // blocks, at all places where they wait
+  uint32 num_cuts[most_rounds];  // listed, by the rounds that are left
+};
+
 struct SegmentSpansParams {
   const uint32* heads;
   const int64* bounds;
   TileEdges* edges;    // of each tile
   SegmentSpan* spans;  // of the segment across the boundary in front of each tile, and behind all
+  SegmentCounts* counts;
   int64 num_items, num_tiles;
 };
 
@@ -81,6 +98,15 @@ __global__ void __launch_bounds__(block_threads)
   if (lane == 0) {
     params.edges[tile] = {uint16(are_there ? first : 1), uint16(are_there ? last : 0)};
   }
+}
+
+// Into how many tiles of a size a segment reaches, and how many rounds of merges of two that is.
+template <int tile_items>
+__device__ inline int rounds_of(const SegmentSpan& span) {
+  if (span.end <= span.begin) return 0;
+  const int64 more = (span.end - 1) / tile_items - span.begin / tile_items;
+  const uint32 high = uint32(more >> 32), low = uint32(more);
+  return high ? 64 - ptx::clz(high) : low ? 32 - ptx::clz(low) : 0;
 }
 
 // For each thread of a block, in a row: what the nearest one before it has last, and the nearest
@@ -135,7 +161,8 @@ struct Nearest {
   }
 };
 
-template <int block_threads, int tile_items, bool overlaps>
+// sorted_items: of the tiles whose elements are sorted before the first round.
+template <int block_threads, int tile_items, int sorted_items, bool overlaps>
 __global__ void __launch_bounds__(block_threads)
     segment_spans_kernel(const __grid_constant__ SegmentSpansParams params) {
   if constexpr (overlaps) {
@@ -178,19 +205,17 @@ __global__ void __launch_bounds__(block_threads)
   }
   if (behind < 0) behind = found < 0 ? params.num_items : found;
   // The first element is a head, so that one is found before every tile but the first.
+  uint32 rounds = 0;
   if (tile <= params.num_tiles) {
     const bool is_across = tile > 0 && before >= 0 && behind > tile * tile_items;
-    params.spans[tile] = is_across ? SegmentSpan{before, behind} : SegmentSpan{0, 0};
+    const SegmentSpan span = is_across ? SegmentSpan{before, behind} : SegmentSpan{0, 0};
+    params.spans[tile] = span;
+    rounds = uint32(rounds_of<sorted_items>(span));
   }
-}
-
-// Into how many tiles of a size a segment reaches, and how many rounds of merges of two that is.
-template <int tile_items>
-__device__ inline int rounds_of(const SegmentSpan& span) {
-  if (span.end <= span.begin) return 0;
-  const int64 more = (span.end - 1) / tile_items - span.begin / tile_items;
-  const uint32 high = uint32(more >> 32), low = uint32(more);
-  return high ? 64 - ptx::clz(high) : low ? 32 - ptx::clz(low) : 0;
+  rounds = warp_max<false>(rounds);
+  if (threadIdx.x % warp_threads == 0 && rounds > 0) {
+    ptx::atom_max_relaxed_gpu(&params.counts->num_rounds, uint64(rounds));
+  }
 }
 
 }  // namespace gpualgo

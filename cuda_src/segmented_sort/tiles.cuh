@@ -35,12 +35,6 @@ struct SegmentTilePolicy {
 };
 
 template <int key_leaves, int value_leaves>
-struct SegmentBuffer {
-  unsigned char* keys[key_leaves];
-  unsigned char* values[value_leaves];
-};
-
-template <int key_leaves, int value_leaves>
 struct SegmentTilesParams {
   const unsigned char* keys[key_leaves];
   const unsigned char* values[value_leaves];     // null: positions are wanted
@@ -49,7 +43,7 @@ struct SegmentTilesParams {
   const uint32* heads;
   const int64* bounds;
   const SegmentSpan* spans;  // null: there is one tile
-  uint32* has_odd;           // set where a key is_odd; zero at first
+  SegmentCounts* counts;
   int64 num_items, num_tiles;
 };
 
@@ -359,7 +353,7 @@ struct SegmentTileSort {
       constexpr bool is_alike = !has_values<V>;
       if constexpr (is_float<T>) {
         if (shared.has_odd) {
-          if (threadIdx.x == 0) ptx::atom_or_relaxed_gpu(params.has_odd, 1u);
+          if (threadIdx.x == 0) ptx::atom_or_relaxed_gpu(&params.counts->has_odd, 1u);
           sort<Order, false>();
         } else {
           sort<Plain, is_alike>();

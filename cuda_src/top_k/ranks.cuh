@@ -19,6 +19,7 @@
 
 #include "parts/intrinsics.cuh"
 #include "parts/ptx.cuh"
+#include "parts/waiting.cuh"
 #include "top_k/sample.cuh"
 #include "top_k/search.cuh"
 
@@ -206,21 +207,12 @@ struct Ranks {
       const Index count = shared.search.counts[i];
       if (count != 0) ptx::atom_add_relaxed_gpu(table + i, count);
     }
-    wait_for_others();
+    wait_for_blocks(&state.num_counted, num_digits * parts);
     for (int i = threadIdx.x; i < select_bins; i += threads) {
       shared.search.counts[i] = ptx::ld_cg(table + i);
     }
     // All have read the counts of the digit before, whose table is the next but one to be added to.
     clear_table(num_digits + 2, part * threads, parts * threads);
-    ptx::syncthreads();
-  }
-  __device__ void wait_for_others() {
-    ptx::syncthreads();
-    if (threadIdx.x == 0) {
-      ptx::atom_add_acq_rel_gpu<1>(&state.num_counted);
-      while (ptx::ld_acquire_gpu(&state.num_counted) < num_digits * parts) {
-      }
-    }
     ptx::syncthreads();
   }
   __device__ void clear_table(uint32 digit, uint32 first, uint32 step) {

@@ -35,7 +35,7 @@ def check(
     order = Comparison(element, None, (True,) * len(records.field_dtypes(element)))
     specs = [
         cuda.tiles_spec(order, values, cut, overlaps),
-        *cuda.merge_specs(order, values, cut, overlaps, limit if capability >= (8, 0) else 0),
+        cuda.merge_spec(order, values, cut, limit if capability >= (8, 0) else 0),
         *cuda.span_specs(cut, overlaps),
     ]
     sass.held(specs, capability, folder, spilled)

@@ -27,11 +27,7 @@ from gpualgo._pipeline import checks, planners
 # The result depends neither on the tiling nor on the order of comparisons.
 
 SPAN_THREADS = 256  # of the kernels that find spans
-EDGES_BYTES, SPAN_BYTES, COUNT_BYTES = 4, 16, 4  # TileEdges, SegmentSpan, round counter
-NO_ROWS = {  # unused fields of MergeParams: merge tiles come from a list
-    "num_tiles": 0, "row_items": 0, "first_items": 0, "second_items": 0, "second_begin": 0,
-    "tiles_per_row": 1, "tiles_per_pair": 1,
-}  # fmt: skip
+EDGES_BYTES, SPAN_BYTES, COUNTS_BYTES = 4, 16, 256  # TileEdges, SegmentSpan, SegmentCounts
 
 
 @dataclass(frozen=True)
@@ -69,7 +65,7 @@ class Policy:
 # (256 x 16 0.79, 256 x 8 0.91).
 SHORT = {
     (4, False): Policy(256, 16, 4, 256, 16, 4),
-    (4, True): Policy(256, 16, 4, 256, 8, 6),
+    (4, True): Policy(256, 16, 4, 256, 8, 5),
     (8, False): Policy(256, 16, 3, 256, 8, 4),
     (8, True): Policy(256, 16, 3, 256, 8, 3),
     (16, False): Policy(256, 8, 2, 128, 8, 4),
@@ -81,7 +77,7 @@ SHORT = {
 }
 LONG = SHORT | {
     (4, False): Policy(256, 32, 3, 256, 32, 2),
-    (4, True): Policy(256, 32, 2, 256, 8, 6),
+    (4, True): Policy(256, 32, 2, 256, 8, 5),
     (8, False): Policy(256, 32, 2, 256, 16, 3),
 }
 LONG_MEAN = 24
@@ -105,10 +101,11 @@ def policy_of(
 
 
 def span_specs(policy: Policy, overlaps: bool) -> list[Spec]:
-    types = SPAN_THREADS, policy.merge_items, overlaps
+    threads, items = SPAN_THREADS, policy.merge_items
+    kinds = {"edges": (threads, items), "spans": (threads, items, policy.tile_items)}
     return [
-        kernel_spec("segmented_sort/spans.cuh", f"segment_{name}_kernel", *types)
-        for name in ("edges", "spans")
+        kernel_spec("segmented_sort/spans.cuh", f"segment_{name}_kernel", *kind, overlaps)
+        for name, kind in kinds.items()
     ]
 
 
@@ -121,20 +118,15 @@ def tiles_spec(order: Comparison, values: Sequence[int], policy: Policy, overlap
     return kernel_spec("segmented_sort/tiles.cuh", "segment_tiles_kernel", *types)
 
 
-def merge_specs(
-    order: Comparison, values: Sequence[int], policy: Policy, overlaps: bool, async_bytes: int
-) -> list[Spec]:
+def merge_spec(order: Comparison, values: Sequence[int], policy: Policy, async_bytes: int) -> Spec:
     is_async = merge_sort.prefetches(order.element, values, policy.merging, async_bytes)
     shared = policy.merging.shared_bytes(order.element.itemsize, is_async)
     sizes = policy.merge_threads, policy.merge_each, policy.merge_blocks, shared
-    tuned = cpp("MergeSortPolicy", *sizes, overlaps, is_async)
-    types = order_type(order), order.element
-    header = "segmented_sort/merge.cuh"
-    splits = tuned, policy.tile_items, *types, max(1, len(values))
-    return [
-        kernel_spec(header, "segment_splits_kernel", *splits),
-        kernel_spec(header, "segment_merge_kernel", tuned, *types, words(values)),
-    ]
+    return kernel_spec(
+        "segmented_sort/merge.cuh", "segment_merge_kernel",
+        cpp("MergeSortPolicy", *sizes, False, is_async), policy.tile_items, order_type(order),
+        order.element, words(values),
+    )  # fmt: skip
 
 
 def _up(number: int, step: int) -> int:
@@ -165,10 +157,9 @@ class _Builder(KeysAndValues):
         num_segments, key_bytes = max(1, self.offsets.shape[0] - 1), self.order.element.itemsize
         tile = policy_of(num_items, num_segments, key_bytes, sizes, device.shared_limit)
         num_tiles, num_parts = -(-num_items // tile.tile_items), -(-num_items // tile.merge_items)
-        num_rounds = (num_tiles - 1).bit_length()
         counts_at = aligned(segments.marks_bytes(num_items))
-        lengths = [counts_at + (num_rounds + 1) * COUNT_BYTES]
-        if num_rounds:
+        lengths = [counts_at + COUNTS_BYTES]
+        if num_tiles > 1:
             lengths += [
                 SPAN_BYTES * (num_parts + 1), 2 * CUT_BYTES * num_parts,
                 EDGES_BYTES * num_parts,
@@ -184,54 +175,36 @@ class _Builder(KeysAndValues):
         marked = {**heads, "firsts": NONE}
         mark_launch = segments.launch_marks(self.offsets, offsets, num_items, marked)
         self.steps += [Clear(marks, lengths[0]), mark_launch]
-        if num_rounds:
-            self._add_spans(tile, num_parts, {**heads, "edges": edges, "spans": spans})
-        slots = {
-            **source.run, "home": home.run, "side": side.run, **heads, "spans": spans,
-            "has_odd": (marks, counts_at),
-        }  # fmt: skip
+        common = {"spans": spans, "counts": (marks, counts_at)}
+        if num_tiles > 1:
+            self._add_spans(tile, num_parts, {**heads, "edges": edges, **common})
+        common |= {"home": home.run, "side": side.run}
         self.steps.append(
             launch(
                 tiles_spec(self.order, sizes, tile, device.may_overlap), self.device, num_tiles,
-                tile.block_threads, slots, shared_bytes=tile.shared_bytes(key_bytes, bool(sizes)),
+                tile.block_threads, {**source.run, **heads, **common},
+                shared_bytes=tile.shared_bytes(key_bytes, bool(sizes)),
                 overlaps=device.may_overlap, num_items=num_items, num_tiles=num_tiles,
             )
         )  # fmt: skip
-        if num_rounds:
-            common = {"spans": spans, "has_odd": (marks, counts_at)}
-            self._add_rounds(
-                tile, sizes, num_parts, num_rounds, (home, side), (marks, counts_at), cuts, common
-            )
+        if num_tiles > 1:
+            self._add_merges(tile, sizes, num_parts, {**common, "cuts": cuts})
 
-    def _add_rounds(
-        self, tile: Policy, sizes: list[int], num_parts: int, num_rounds: int,
-        buffers: tuple[Buffer, Buffer], counts: tuple[int, int], cuts: int, common: dict[str, Any],
-    ) -> None:  # fmt: skip
-        """Add the rounds of merges; the last one writes the first buffer."""
+    def _add_merges(
+        self, tile: Policy, sizes: list[int], num_parts: int, slots: dict[str, Any]
+    ) -> None:
+        """Add the launch of all rounds of merges, whose blocks wait for each other."""
         device, element = gpu.get(self.device), self.order.element
         async_bytes = device.shared_limit if device.capability >= (8, 0) else 0
-        specs = merge_specs(self.order, sizes, tile, device.may_overlap, async_bytes)
-        build.kernels(specs, self.device)
-        max_blocks = device.num_sms * tile.merge_blocks
-        grids = -(-4 * num_parts // tile.merge_threads), min(2 * num_parts, max_blocks)
         is_async = merge_sort.prefetches(element, sizes, tile.merging, async_bytes)
-        shared = 0, tile.merging.shared_bytes(element.itemsize, is_async)
-        marks, counts_at = counts
-        for remaining in range(num_rounds, 0, -1):
-            source, target = buffers[remaining % 2], buffers[1 - remaining % 2]
-            merged = {
-                "first": source.run, "second": source.run, **target.outputs, "cuts": cuts,
-            }  # fmt: skip
-            count = marks, counts_at + COUNT_BYTES * remaining
-            self.steps += [
-                launch(
-                    spec, self.device, grid, tile.merge_threads,
-                    {**common, "count": count, "merge": merged}, shared_bytes=size,
-                    overlaps=device.may_overlap,
-                    num_tiles=num_parts, rounds_left=remaining, merge=NO_ROWS,
-                )
-                for spec, grid, size in zip(specs, grids, shared, strict=True)
-            ]  # fmt: skip
+        grid = min(2 * num_parts, device.num_sms * tile.merge_blocks)
+        self.steps.append(
+            launch(
+                merge_spec(self.order, sizes, tile, async_bytes), self.device, grid,
+                tile.merge_threads, slots, groups=1, num_tiles=num_parts,
+                shared_bytes=tile.merging.shared_bytes(element.itemsize, is_async),
+            )
+        )  # fmt: skip
 
     def _add_spans(self, tile: Policy, num_parts: int, slots: dict[str, Any]) -> None:
         """Add the steps that find the segments that span merge tiles."""
