@@ -14,28 +14,28 @@ from support import REPOSITORY
 # Lines of Python below each folder of gpualgo/ and in bench/, and of CUDA below cuda_src/.
 LINES = {
     "bench": 3_000,
-    "gpualgo": 62_688,
-    "gpualgo/_algorithms": 21_629,
+    "gpualgo": 63_011,
+    "gpualgo/_algorithms": 21_644,
     "gpualgo/_api": 2_311,
     "gpualgo/_arrays": 1_803,
     "gpualgo/_base": 2_349,
     "gpualgo/_cli": 1_149,
     "gpualgo/_cpu": 2_951,
     "gpualgo/_cuda": 2_373,
-    "gpualgo/_distributed": 220,
+    "gpualgo/_distributed": 229,
     "gpualgo/_driver": 1_951,
     "gpualgo/_lazy": 2_317,
     "gpualgo/_operators": 6_311,
     "gpualgo/_pipeline": 3_106,
-    "gpualgo/dask": 1_994,
+    "gpualgo/dask": 1_987,
     "gpualgo/jax": 1_501,
     "gpualgo/lazy": 774,
     "gpualgo/numpy": 6_085,
     "gpualgo/torch": 1_790,
-    "gpualgo/shards": 1_919,
+    "gpualgo/shards": 2_225,
     "cuda_src": 17_494,
 }
-FILES = 255  # of Python below gpualgo/
+FILES = 256  # of Python below gpualgo/
 LINES_OF_A_FILE = 600
 
 

@@ -201,6 +201,15 @@ def scan_from(
     return call(pack(parts), pack(prefix), op, axis=axis, **options)
 
 
+# --- `unique`: of equal elements of several pieces, the first index and the sum of counts.
+
+MERGES: dict[tuple[bool, bool], Callable[[Any, Any], Any]] = {  # by what is wanted of the two
+    (True, True): lambda a, b: (a[0], a[1] + b[1]),
+    (True, False): lambda a, b: a,
+    (False, True): operator.add,
+    (False, False): operator.add,
+}
+
 # --- Results of calls, which may be tuples.
 
 

@@ -13,7 +13,7 @@ from dask.task_spec import TaskRef
 
 import gpualgo as ga
 from gpualgo._arrays.forms import Form
-from gpualgo._distributed import Order, Parts, concatenate, namespace_of, packed
+from gpualgo._distributed import MERGES, Order, Parts, concatenate, namespace_of, packed
 from gpualgo._pipeline import checks
 from gpualgo.dask import _inputs
 from gpualgo.dask._folds import Fold, parse_init
@@ -211,13 +211,6 @@ def reduce_by_key(
 
 # --- `unique`: the distinct elements of each chunk, combined by value or by neighbours.
 
-_MERGES = {  # of first indices and counts, whichever are wanted
-    (True, True): lambda a, b: (a[0], a[1] + b[1]),
-    (True, False): lambda a, b: a,
-    (False, True): operator.add,
-    (False, False): operator.add,
-}
-
 
 def unique(
     x: Any, *, consecutive: bool = False, return_index: bool = False, return_inverse: bool = False,
@@ -252,7 +245,7 @@ def unique(
     for index, start in zip(blocks(flat_arg.first), starts, strict=False):
         args = flat_arg.chunk(index), start, wanted, flags["consecutive"]
         runs.append(graph.add("chunk", index, unique_of_chunk, *args))
-    op = pickle_operator(_MERGES[wanted], "unique")[1]
+    op = pickle_operator(MERGES[wanted], "unique")[1]
     form_of_rest = Form(tuple, (None, None)) if all(wanted) else None
     by_key = ByKey(flat_arg.form, Fold(op, (0,), int64, form_of_rest))
     outputs = len(runs)

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from gpualgo._algorithms import show_signatures as _show_signatures
-from gpualgo.shards._elementwise import select, transform
+from gpualgo.shards._elementwise import (
+    adjacent_difference,
+    run_length_encode,
+    select,
+    transform,
+)
 from gpualgo.shards._folds import (
     argmax,
     argmin,
@@ -17,10 +22,12 @@ from gpualgo.shards._folds import (
     top_k,
 )
 from gpualgo.shards._shards import ShardedArray, distribute
-from gpualgo.shards._sort import argsort, radix_sort, reduce_by_key, sort
+from gpualgo.shards._sort import argsort, radix_sort, reduce_by_key, sort, unique
+from gpualgo.shards._tables import reduce_by_index, searchsorted, segmented_reduce
 
 __all__ = [
     "ShardedArray",
+    "adjacent_difference",
     "argmax",
     "argmin",
     "argsort",
@@ -33,11 +40,16 @@ __all__ = [
     "minmax",
     "radix_sort",
     "reduce",
+    "reduce_by_index",
     "reduce_by_key",
+    "run_length_encode",
+    "searchsorted",
+    "segmented_reduce",
     "select",
     "sort",
     "top_k",
     "transform",
+    "unique",
 ]
 
 _show_signatures(*(globals()[name] for name in __all__))

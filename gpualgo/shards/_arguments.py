@@ -194,11 +194,15 @@ def stack_results(parts: Sequence[Any], place: Device, library: Any) -> list[Any
     return [one_after_another(arrays, place, library) for arrays in rows]
 
 
+def is_sharded(value: Any) -> bool:
+    """Return whether a value is a sharded array, or a tuple with one."""
+    values = value if isinstance(value, tuple) else (value,)
+    return any(isinstance(each, ShardedArray) for each in values)
+
+
 def refuse_sharded(value: Any, where: str, name: str) -> None:
     """Raise TypeError for a sharded array where only a value is allowed."""
-    if isinstance(value, ShardedArray) or (
-        isinstance(value, tuple) and any(isinstance(item, ShardedArray) for item in value)
-    ):
+    if is_sharded(value):
         raise TypeError(
             f"{where}: {name} is a ShardedArray; pass {name}.gather(), which is on the first device"
         )

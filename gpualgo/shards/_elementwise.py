@@ -1,13 +1,16 @@
-"""`transform` and `select`: each shard alone; what is selected is redistributed evenly."""
+"""Elementwise calls: each shard alone; what is selected is redistributed evenly."""
 
 from __future__ import annotations
 
+import itertools
+import operator
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 import gpualgo as ga
+from gpualgo._algorithms.runs import RunLengthEncoded
 from gpualgo._algorithms.transform.problem import is_scalar
 from gpualgo._distributed import fields_of
 from gpualgo._pipeline import checks
@@ -19,7 +22,13 @@ from gpualgo.shards._arguments import (
     parse_argument,
     parse_predicate,
 )
-from gpualgo.shards._devices import all_on_host, cut, local_stream
+from gpualgo.shards._devices import (
+    all_on_host,
+    cut,
+    local_stream,
+    one_after_another,
+    to_devices,
+)
 from gpualgo.shards._shards import ShardedArray
 
 # --- `transform`: one call per shard.
@@ -46,6 +55,37 @@ def transform(op: Any, *arrays: Any, dtype: Any = None) -> Any:
         return ga.transform(op, *local_args, dtype=dtype)
 
     return first.built(first.run(call), first.first.axis)
+
+
+# --- `adjacent_difference`: each shard alone, then its first element with the one before it.
+
+
+def adjacent_difference(x: Any, op: Any = operator.sub, *, axis: Any = -1) -> Any:
+    """Return elements combined with the one before: ``y[0] = x[0]``, ``y[i] = op(x[i], x[i-1])``.
+
+    Parameters are those of `gpualgo.adjacent_difference`; the result is sharded like x. Along the
+    sharded axis the last element of each shard, or row, is copied to the next device. The host does
+    not wait.
+    """
+    where = "adjacent_difference"
+    x_arg, line = parse_argument(x, where).line(axis, where)
+    results = x_arg.run(lambda i: ga.adjacent_difference(x_arg.on(i), op, axis=line))
+    if line != x_arg.first.axis:
+        return x_arg.built(results, x_arg.first.axis)
+    moves = []
+    for before, i in itertools.pairwise(x_arg.full):
+        n = x_arg.first.lengths[before]
+        moves += [(x_arg.places[i], cut(x.shards[before], line, n - 1, n)) for x in x_arg.arrays]
+    moved = iter(to_devices(moves, x_arg.first.library))
+
+    def first(i: int) -> None:
+        last = x_arg.packed([next(moved) for _ in x_arg.arrays])
+        own = x_arg.packed([cut(x.shards[i], line, 0, 1) for x in x_arg.arrays])
+        outs = [cut(out, line, 0, 1) for out in fields_of(results[i])[0]]
+        ga.transform(op, own, last, out=x_arg.packed(outs))
+
+    x_arg.run(first, x_arg.full[1:])
+    return x_arg.built(results, line)
 
 
 # --- `select`: filters each shard and redistributes the result evenly.
@@ -80,6 +120,60 @@ def select(x: Any, predicate: Any, *, balance: Any = True) -> Any:
         for i in range(len(x_arg.arrays))
     ]
     return x_arg.packed([ShardedArray(shards, first.places, 0) for shards in outputs])
+
+
+# --- `run_length_encode`: of each shard; runs that go on in the next shard are joined.
+
+
+def run_length_encode(x: Any, *, eq: Any = None) -> Any:
+    """Return the first element of each run of equal elements, and the lengths of the runs.
+
+    Parameters and result are those of `gpualgo.run_length_encode`, with sharded arrays for arrays;
+    those of several dimensions must be sharded along the first. A run is in the shard where it
+    begins.
+
+    Notes
+    -----
+    Each device reads its shard once. The host waits for the number of runs in each, and for whether
+    the first run of each shard continues the one before.
+    """
+    where = "run_length_encode"
+    x_arg = parse_argument(x, where).flat(where)
+    first, pack = x_arg.first, x_arg.packed
+    (*dtypes, _), _ = infer_result(ga.run_length_encode, x_arg.places[0], x_arg.on(0), eq=eq)
+    parts = call_with_counts(
+        ga.run_length_encode, x_arg, lambda i: (x_arg.on(i),), tuple(dtypes),
+        lambda parts: (pack(parts[:-1]), parts[-1]), eq=eq,
+    )  # fmt: skip
+
+    def continues(i: int) -> bool:
+        """Return whether the first element of a shard is in the run of the last one before it."""
+        before = x_arg.full[x_arg.full.index(i) - 1]
+        n = first.lengths[before]
+        ends = [[cut(x.shards[before], 0, n - 1, n), cut(x.shards[i], 0, 0, 1)]
+                for x in x_arg.arrays]  # fmt: skip
+        both = [one_after_another(each, x_arg.places[i], first.library) for each in ends]
+        found: bool = ga.run_length_encode(pack(both), eq=eq).lengths.shape[0] == 1
+        return found
+
+    joined = x_arg.run(continues, x_arg.full[1:])
+    lengths = all_on_host([cut(parts[i][-1], 0, 0, 1) for i in x_arg.full[1:]])
+    more = [0] * len(parts)  # elements of later shards that belong to a shard's last run
+    begun = x_arg.full[0] if x_arg.full else 0  # the shard whose last run is open
+    for i, is_joined, length in zip(x_arg.full[1:], joined, lengths, strict=True):
+        if is_joined:
+            more[begun] += int(length[0])
+            parts[i] = [cut(part, 0, 1, part.shape[0]) for part in parts[i]]
+        if parts[i][-1].shape[0]:
+            begun = i
+
+    def extend(i: int) -> None:
+        n = parts[i][-1].shape[0]
+        last = cut(parts[i][-1], 0, n - 1, n)
+        ga.transform(operator.add, last, more[i], out=last)
+
+    x_arg.run(extend, [i for i in x_arg.seats if more[i]])
+    return x_arg.built([RunLengthEncoded(pack(part[:-1]), part[-1]) for part in parts])
 
 
 def call_with_counts(

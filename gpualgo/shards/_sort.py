@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate
 from typing import Any
 
@@ -16,7 +16,7 @@ from gpualgo._algorithms.merge_sort.problem import descending_of
 from gpualgo._algorithms.radix_sort.cuts import Table, sample_width
 from gpualgo._algorithms.radix_sort.problem import sort_and_order
 from gpualgo._arrays.view import View, view_of
-from gpualgo._distributed import Order, check_index_dtype, fields_of
+from gpualgo._distributed import MERGES, Order, check_index_dtype, fields_of
 from gpualgo._driver import default_device
 from gpualgo._driver.default_device import CPU
 from gpualgo._pipeline import checks
@@ -30,7 +30,8 @@ from gpualgo.shards._devices import (
     reading,
     to_devices,
 )
-from gpualgo.shards._elementwise import call_with_counts
+from gpualgo.shards._elementwise import call_with_counts, run_length_encode
+from gpualgo.shards._folds import exclusive_scan
 
 # --- Exact cuts of sorted runs on several devices: the host reads samples, then a few keys.
 
@@ -292,21 +293,66 @@ def reduce_by_key(
     k_arg = parse_argument(keys, _BY_KEY, "keys")
     x_arg = parse_argument(x, _BY_KEY, "x", k_arg.first)
     k_arg, x_arg = k_arg.flat(_BY_KEY), x_arg.flat(_BY_KEY)
-    device = x_arg.places[0]
+    return _by_key(k_arg, x_arg.on, x_arg.packed, init, op, dtype)
+
+
+def unique(
+    x: Any, *, consecutive: Any = False, return_index: Any = False, return_inverse: Any = False,
+    return_counts: Any = False,
+) -> Any:  # fmt: skip
+    """Return the distinct elements in ascending order, or the first of each run (`consecutive`).
+
+    Parameters and result are those of `gpualgo.unique`, with sharded arrays for arrays; those of
+    several dimensions must be sharded along the first. `return_inverse` is not supported. The
+    result is sharded like that of `reduce_by_key`, with `consecutive` of `run_length_encode`, which
+    tell the cost.
+    """
+    where = "unique"
+    flags = {"consecutive": consecutive, "return_inverse": return_inverse,
+             "return_index": return_index, "return_counts": return_counts}  # fmt: skip
+    consecutive, inverse, index, counts = [
+        checks.flag_argument(flag, name, where) for name, flag in flags.items()
+    ]
+    k_arg = parse_argument(x, where).flat(where)
+    if inverse:
+        refuse(where, "return_inverse is not supported", "leave it out")
+    if consecutive:
+        values, lengths = run_length_encode(x)
+        more = [exclusive_scan(lengths)] * index + [lengths] * counts
+        return (values, *more) if more else values
+
+    def combined_of(i: int) -> Any:
+        """Return what is combined of equal elements: their first index, their number, or both."""
+        first, number = k_arg.first, ga.lazy.full((k_arg.first.lengths[i],), 1)
+        indices = ga.lazy.arange(first.starts[i], first.starts[i] + first.lengths[i])
+        return (indices, number) if index and counts else indices if index else number
+
+    pack = tuple if index and counts else operator.itemgetter(0)
+    found, combined = _by_key(k_arg, combined_of, pack, None, MERGES[index, counts], None)
+    if index and counts:
+        return found, *combined
+    return (found, combined) if index or counts else found
+
+
+def _by_key(
+    k_arg: Argument, values: Callable[[int], Any], pack: Callable[[Any], Any], init: Any, op: Any,
+    dtype: Any,
+) -> Any:  # fmt: skip
+    """Return the distinct keys and what is combined of each shard's values, of parts packed so."""
     options = {"dtype": dtype, "consecutive": True}  # only checked here; the call sorts first
     (*dtypes, _), _ = infer_result(
-        ga.reduce_by_key, device, k_arg.on(0), x_arg.on(0), init, op, **options
+        ga.reduce_by_key, k_arg.places[0], k_arg.on(0), values(0), init, op, **options
     )
     count = len(k_arg.arrays)
-    acc = x_arg.packed(tuple(dtypes[count:]))
+    acc = pack(tuple(dtypes[count:]))
     parts = call_with_counts(
-        ga.reduce_by_key, k_arg, lambda i: (k_arg.on(i), x_arg.on(i), None, op), tuple(dtypes),
-        lambda parts: (k_arg.packed(parts[:count]), x_arg.packed(parts[count:])), dtype=acc,
+        ga.reduce_by_key, k_arg, lambda i: (k_arg.on(i), values(i), None, op), tuple(dtypes),
+        lambda parts: (k_arg.packed(parts[:count]), pack(parts[count:])), dtype=acc,
     )  # fmt: skip
     runs = _by_ranges(k_arg, parts)
 
     def merged(i: int) -> Any:
-        keys, x = k_arg.packed(runs[i][:count]), x_arg.packed(runs[i][count:])
+        keys, x = k_arg.packed(runs[i][:count]), pack(runs[i][count:])
         return ga.reduce_by_key(keys, x, init, op, dtype=acc)
 
     return k_arg.built(k_arg.run(merged))

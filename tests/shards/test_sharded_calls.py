@@ -52,6 +52,16 @@ QUEUED: dict[str, tuple[Callable[[Any], Any], list[int]]] = {
     "histogram": (lambda x: ga.histogram(x, 9, (0, 1)), [0]),
     "top_k": (lambda x: ga.top_k(x, 3), [0, 0]),
     "minmax": (lambda x: ga.minmax(x), [0, 0]),
+    "adjacent_difference": (lambda x: ga.adjacent_difference(x), [0, 1]),
+    "reduce_by_index": (
+        lambda x: ga.reduce_by_index(ga.transform(operator.pos, x, dtype=np.int32), x, 9),
+        [0],
+    ),
+    "searchsorted": (lambda x: ga.searchsorted(x, x.shards[0]), [0]),
+    "searchsorted in one array": (
+        lambda x: ga.searchsorted(x.shards[0], x, dtype=np.int32),  # no other test asks for it
+        [0, 1],
+    ),
 }
 
 

@@ -97,6 +97,6 @@ def test_what_does_not_fit(backend: Backend) -> None:
     with pytest.raises(TypeError, match=r"prepare, explain and graphs"):
         ga.prepare(ga.reduce, x)
     with pytest.raises(TypeError, match=r"ShardedArray.*docs/scale.md.*gather"):
-        ga.segmented_reduce(x, np.array([0, 3]))
+        ga.segmented_inclusive_scan(x, np.array([0, 3]))
     with pytest.raises(np.exceptions.AxisError):
         ga.reduce(x, axis=1)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, overload
 import numpy as np
 
 from gpualgo._base import dtypes, records
+from gpualgo._base.errors import Elsewhere
 from gpualgo._base.strides import order_of
 from gpualgo._lazy.sources import arguments_of, elements_of, parse_input
 from gpualgo._pipeline import checks, outputs
@@ -187,7 +188,10 @@ def adjacent_difference(
         result = run_remembered(_LOOK, op, None, out, axis, (x,))
         if result is not None:
             return result
-    views, op, form = parse_input(x, op, _WHERE, beside=(out,))
+    try:
+        views, op, form = parse_input(x, op, _WHERE, beside=(out,))
+    except Elsewhere as elsewhere:
+        return elsewhere.call(_WHERE, out, stream, x, op, axis=axis)
     problem = problem_of(AdjacentDifference, views, op, None, (axis, form), _WHERE)
     if stream is None and problem.warm is not None:
         remember(problem, views, op, None, axis, (x,))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpualgo._algorithms.by_index.problem import ByIndex
 from gpualgo._algorithms.by_key import problem as calls
+from gpualgo._base.errors import Elsewhere
 from gpualgo._base.records import Computed
 from gpualgo._lazy.sources import tried
 from gpualgo._pipeline import checks
@@ -89,6 +90,8 @@ def reduce_by_index(
     indices, x = calls.place_lazy_inputs(indices, x, (init, out), _WHERE)
     try:
         views, op, form, num_keys, classes = calls.input_of(indices, x, op, None, _WHERE, stream)
+    except Elsewhere as elsewhere:
+        return elsewhere.call(_WHERE, out, stream, indices, x, size, init, op, dtype=dtype)
     except (TypeError, ValueError) as error:
         text = str(error)
         if text.startswith((f"{_WHERE}: keys", f"{_WHERE}: a key")):

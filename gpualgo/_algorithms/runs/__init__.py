@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from gpualgo._algorithms.select.problem import COUNT, HEADS, NO_OPERATOR, Selecting, check_bool
 from gpualgo._arrays.forms import Form
 from gpualgo._base import records
+from gpualgo._base.errors import Elsewhere
 from gpualgo._lazy import is_lazy
 from gpualgo._lazy.sources import Source, arguments_of, elements_of, input_of, parse_input
 from gpualgo._pipeline import checks, counted, inputs
@@ -116,16 +117,19 @@ def solve(
     op: Any
     form: Any
     outs = (out, out_count)
-    if eq is not None:
-        views, op, form = parse_input(x, eq, where, beside=outs)
-    elif is_lazy(x):
-        views, op, form = input_of(x, NO_OPERATOR, where, beside=outs)
-    else:
-        op = None
-        try:
-            views, form = inputs.spread(x, f"{where}: x")
-        except inputs.NumberOnGPU:
-            views, op, form = input_of(x, NO_OPERATOR, where)
+    try:
+        if eq is not None:
+            views, op, form = parse_input(x, eq, where, beside=outs)
+        elif is_lazy(x):
+            views, op, form = input_of(x, NO_OPERATOR, where, beside=outs)
+        else:
+            op = None
+            try:
+                views, form = inputs.spread(x, f"{where}: x")
+            except inputs.NumberOnGPU:
+                views, op, form = input_of(x, NO_OPERATOR, where)
+    except Elsewhere as elsewhere:
+        return elsewhere.call(where, out_count if out is None else out, stream, x, eq=eq)
     num_arguments = 0 if op is None else 2
     problem = problem_of(
         Runs, views, op, None, RunsParams(form, gives_lengths), where, num_arguments

@@ -13,6 +13,7 @@ from gpualgo._algorithms.segments.problem import (
     SegmentedReduction,
     SegmentedScan,
 )
+from gpualgo._base.errors import Elsewhere
 from gpualgo._lazy.sources import parse_input, tried
 from gpualgo._pipeline import checks
 from gpualgo._pipeline.problem import PLAIN, parse, problem_of
@@ -215,8 +216,11 @@ def _solve(
     where: str, kind: type[Segmented], x: Any, offsets: Any, init: Any, op: Any, dtype: Any,
     out: Any, stream: Any,
 ) -> Any:  # fmt: skip
-    of_x, op, form = parse_input(x, op, where, beside=(offsets, init, out))
-    offsets_view = of_segments.view(offsets, where, stream, (x, init, out))
+    try:
+        of_x, op, form = parse_input(x, op, where, beside=(offsets, init, out))
+        offsets_view = of_segments.view(offsets, where, stream, (x, init, out))
+    except Elsewhere as elsewhere:
+        return elsewhere.call(where, out, stream, x, offsets, init, op, dtype=dtype)
     views = (*of_x, offsets_view)
     params: tuple[Any, ...] = dtype, form, checks.classes_of(dtype)
     if type(init) not in PLAIN:
