@@ -60,7 +60,7 @@ class PinnedMemory:
 
     def __init__(self, size: int) -> None:
         self.size = size
-        self.ptr = memory.allocate(size, "alloc_pinned_memory", HOST)
+        self.ptr = memory.allocate(size, "alloc_pinned_memory", kind=HOST)
         weakref.finalize(self, memory.free, self.ptr).atexit = False
 
     @property

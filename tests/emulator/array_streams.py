@@ -8,7 +8,6 @@ from typing import Any
 
 from emulator import captures, memory, trial, work
 from emulator import streams as order
-from emulator.driver_streams import CONTEXT
 from emulator.memory import HOST
 
 
@@ -158,7 +157,7 @@ class runtime:
 
     @staticmethod
     def hostAlloc(size: int, flags: int) -> int:
-        return memory.allocate(size, "hostAlloc", HOST)
+        return memory.allocate(size, "hostAlloc", kind=HOST)
 
     @staticmethod
     def hostRegister(address: int, size: int, flags: int) -> None:
@@ -184,7 +183,7 @@ def current(device_id: int = -1) -> Stream:
 def use_device() -> None:
     """Let the calling thread have a context, as the runtime does by itself."""
     if not order.thread.context:
-        order.thread.context = CONTEXT
+        order.thread.context = order.CONTEXT
 
 
 def check() -> None:

@@ -18,8 +18,8 @@ from emulator.streams import (
     Capture,
     Stream,
     captures,
+    is_legacy,
     known,
-    legacy,
     need_valid,
 )  # fmt: skip
 
@@ -33,8 +33,8 @@ _MODES = {
 def begin(stream: Stream, mode: str | int) -> None:
     """Take down what the stream gets from here on."""
     with lock:
-        if stream is legacy or stream.capture is not None:
-            raise Failed(CAPTURE_UNSUPPORTED if stream is legacy else INVALID_VALUE)
+        if is_legacy(stream) or stream.capture is not None:
+            raise Failed(CAPTURE_UNSUPPORTED if is_legacy(stream) else INVALID_VALUE)
         number = _MODES[mode] if isinstance(mode, str) else int(mode)
         stream.capture = Capture(stream, number)
         stream.leaves = []
@@ -62,6 +62,6 @@ def status(stream: Stream) -> int:
     """Return 0 for a stream whose work runs, 1 for one that is captured, 2 if that is spoilt."""
     if stream.capture is not None:
         return 1 if stream.capture.is_valid else 2
-    if stream is legacy and any(each.origin.is_blocking for each in captures):
+    if is_legacy(stream) and any(each.origin.is_blocking for each in captures):
         raise Failed(CAPTURE_IMPLICIT)
     return 0

@@ -133,7 +133,9 @@ class LegacyPinnedMemoryResource(MemoryResource):
     """Page-locked memory."""
 
     def allocate(self, size: int, *, stream: Any = None) -> Buffer:
-        return Buffer(memory.allocate(size, "cuda.core", memory.HOST), size, self, None, stream)
+        return Buffer(
+            memory.allocate(size, "cuda.core", kind=memory.HOST), size, self, None, stream
+        )
 
     def deallocate(self, ptr: Any, size: int, *, stream: Any = None) -> None:
         memory.free(int(ptr))

@@ -21,7 +21,7 @@ from emulator.codes import (
     Names,
 )
 from emulator.driver_memory import MemoryCalls
-from emulator.driver_streams import CONTEXT, StreamCalls
+from emulator.driver_streams import StreamCalls
 
 NUM_SMS, SM_THREADS = 4, 1024  # of a kernel that takes 64 registers
 SHARED_BYTES = 227 << 10  # of a block
@@ -36,7 +36,7 @@ _ATTRIBUTES = {
 
 
 class EmulatedDriver(MemoryCalls, StreamCalls):
-    """One GPU. Each function returns a code and its values, as those of cuda.bindings do."""
+    """One GPU, or several. Each function returns a code and its values, as cuda.bindings does."""
 
     CUresult = RESULTS
     CUdevice_attribute = CUfunction_attribute = CUlaunchAttributeID = Names()
@@ -44,7 +44,8 @@ class EmulatedDriver(MemoryCalls, StreamCalls):
     CUlaunchConfig = SimpleNamespace
     cuuint64_t = int
 
-    def __init__(self) -> None:
+    def __init__(self, num_gpus: int = 1) -> None:
+        self._num_gpus = num_gpus
         MemoryCalls.__init__(self)
         StreamCalls.__init__(self)
         self._libraries: dict[int, kernels.Library] = {}
@@ -62,7 +63,7 @@ class EmulatedDriver(MemoryCalls, StreamCalls):
 
     @call(1)
     def cuDeviceGetCount(self) -> int:
-        return 1
+        return self._num_gpus
 
     @call(1)
     def cuDriverGetVersion(self) -> int:
@@ -78,7 +79,7 @@ class EmulatedDriver(MemoryCalls, StreamCalls):
 
     @call(1)
     def cuDevicePrimaryCtxRetain(self, device: int) -> int:
-        return CONTEXT
+        return order.CONTEXT + int(device)
 
     @call(2)
     def cuDevicePrimaryCtxGetState(self, device: int) -> tuple[int, int]:
@@ -95,7 +96,15 @@ class EmulatedDriver(MemoryCalls, StreamCalls):
     @call(1)
     def cuCtxGetDevice(self) -> int:
         order.need_context()
-        return 0
+        return order.device()
+
+    @call(1)
+    def cuDeviceCanAccessPeer(self, device: int, peer: int) -> int:
+        return 1
+
+    @call()
+    def cuCtxEnablePeerAccess(self, context: int, flags: int) -> None:
+        order.need_context()
 
     @call(1)
     def cuGetErrorName(self, error: int) -> bytes:

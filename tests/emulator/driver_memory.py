@@ -18,10 +18,16 @@ class MemoryCalls:
     """What the driver answers about memory."""
 
     CUpointer_attribute = CUmemAllocationType = CUmemLocationType = CUmemPool_attribute = Names()
+    CUmemAccess_flags = Names()
+
+    @staticmethod
+    def CUmemAccessDesc() -> Any:
+        return SimpleNamespace(location=SimpleNamespace())
 
     def __init__(self) -> None:
         self._handles = itertools.count(1)
         self._room: dict[int, int] = {}  # what each pool lends at once, at most
+        self._pools: dict[int, int] = {}  # from which memory was lent last
 
     @staticmethod
     def CUmemPoolProps() -> Any:
@@ -36,7 +42,7 @@ class MemoryCalls:
     def cuMemAlloc(self, size: int) -> int:
         order.need_context()
         order.check_safe()
-        return memory.allocate(size, "cuMemAlloc")
+        return memory.allocate(size, "cuMemAlloc", order.device())
 
     @call()
     def cuMemFree(self, address: int) -> None:
@@ -47,13 +53,13 @@ class MemoryCalls:
     @call(1)
     def cuMemAllocManaged(self, size: int, flags: int) -> int:
         order.need_context()
-        return memory.allocate(size, "cuMemAllocManaged", is_managed=True)
+        return memory.allocate(size, "cuMemAllocManaged", order.device(), is_managed=True)
 
     @call(1)
     def cuMemHostAlloc(self, size: int, flags: int) -> int:
         order.need_context()
         order.check_safe()
-        return memory.allocate(size, "cuMemHostAlloc", HOST)
+        return memory.allocate(size, "cuMemHostAlloc", kind=HOST)
 
     @call()
     def cuMemFreeHost(self, address: int) -> None:
@@ -84,6 +90,10 @@ class MemoryCalls:
         pass
 
     @call()
+    def cuMemPoolSetAccess(self, pool: int, accesses: Any, count: int) -> None:
+        pass
+
+    @call()
     def cuMemPoolTrimTo(self, pool: int, kept: int) -> None:
         pass
 
@@ -92,7 +102,9 @@ class MemoryCalls:
         order.need_context()
         if size > self._room[pool]:
             raise Failed(OUT_OF_MEMORY)
-        return self._allocated(size, stream, "cuMemAllocFromPoolAsync")
+        address = self._allocated(size, stream, "cuMemAllocFromPoolAsync")
+        self._pools[address] = pool
+        return address
 
     @call(1)
     def cuMemAllocAsync(self, size: int, stream: int) -> int:
@@ -103,7 +115,7 @@ class MemoryCalls:
         found = order.find(stream)
         if found.capture is None:
             return pools.take(size, found, source)
-        address = memory.allocate(size, source)
+        address = memory.allocate(size, source, order.device())
         found.capture.graph.own(address)
         return address
 
@@ -130,6 +142,13 @@ class MemoryCalls:
 
     @call(waits=True)
     def cuMemcpyAsync(self, target: int, source: int, size: int, stream: int) -> None:
+        order.need_context()
+        self._copy(target, source, size, stream)
+
+    @call()
+    def cuMemcpyPeerAsync(
+        self, target: int, to: int, source: int, of: int, size: int, stream: int
+    ) -> None:
         order.need_context()
         self._copy(target, source, size, stream)
 
@@ -198,12 +217,23 @@ class MemoryCalls:
         found = memory.find(int(address))
         if found is None:
             raise Failed(INVALID_VALUE)
-        return _about(found, attribute, int(address))
+        return self._about(found, attribute, int(address))
 
     @call(1)
     def cuPointerGetAttributes(self, count: int, asked: list[str], address: int) -> list[int]:
         found = memory.find(int(address))
-        return [0 if found is None else _about(found, name, int(address)) for name in asked]
+        return [0 if found is None else self._about(found, name, int(address)) for name in asked]
+
+    def _about(self, found: Allocation, attribute: str, address: int) -> int:
+        return {
+            "MEMORY_TYPE": DEVICE if found.is_managed else found.kind,
+            "IS_MANAGED": int(found.is_managed),
+            "DEVICE_POINTER": address,
+            "DEVICE_ORDINAL": found.device,
+            "RANGE_START_ADDR": found.start,
+            "RANGE_SIZE": found.size,
+            "MEMPOOL_HANDLE": self._pools.get(found.start, 0),
+        }[attribute.removeprefix("CU_POINTER_ATTRIBUTE_")]
 
     @call(2)
     def cuMemGetAddressRange(self, address: int) -> tuple[int, int]:
@@ -211,14 +241,3 @@ class MemoryCalls:
         if found is None:
             raise Failed(INVALID_VALUE)
         return found.start, found.size
-
-
-def _about(found: Allocation, attribute: str, address: int) -> int:
-    return {
-        "MEMORY_TYPE": DEVICE if found.is_managed else found.kind,
-        "IS_MANAGED": int(found.is_managed),
-        "DEVICE_POINTER": address,
-        "DEVICE_ORDINAL": 0,
-        "RANGE_START_ADDR": found.start,
-        "RANGE_SIZE": found.size,
-    }[attribute.removeprefix("CU_POINTER_ATTRIBUTE_")]

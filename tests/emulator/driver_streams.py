@@ -11,7 +11,6 @@ from emulator.calls import call
 from emulator.codes import INVALID_HANDLE, NOT_READY, Failed
 from emulator.streams import Event
 
-CONTEXT = 0xC0  # the one primary context
 _NON_BLOCKING = 1
 _MODES = ("GLOBAL", "THREAD_LOCAL", "RELAXED")
 
@@ -48,8 +47,7 @@ class StreamCalls:
     @call(1)
     def cuStreamGetCtx(self, stream: int) -> int:
         order.need_context()
-        order.find(stream)
-        return CONTEXT
+        return order.find(stream).context
 
     @call(1)
     def cuStreamGetId(self, stream: int) -> int:

@@ -22,9 +22,9 @@ _build, _compile_operator = build._build, build.operator
 _operator_irs: Memo[Any] = Memo(256)  # of NVVM
 
 
-def install() -> EmulatedDriver:
-    """Let the package see one GPU; before it has looked for any."""
-    made = EmulatedDriver()
+def install(num_gpus: int = 1) -> EmulatedDriver:
+    """Let the package see one GPU, or several; before it has looked for any."""
+    made = EmulatedDriver(num_gpus)
     driver.api.cache_clear()
     driver.api = lambda: made  # type: ignore[assignment]
     driver.is_installed = lambda: True

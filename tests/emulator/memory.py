@@ -28,6 +28,7 @@ class Allocation(NamedTuple):
     source: str  # the call that made it
     test: str
     number: int
+    device: int = 0
 
     @property
     def end(self) -> int:
@@ -40,7 +41,9 @@ _numbers = itertools.count()
 _used = _most_used = 0  # bytes of the device
 
 
-def allocate(size: int, source: str, kind: int = DEVICE, is_managed: bool = False) -> int:
+def allocate(
+    size: int, source: str, device: int = 0, kind: int = DEVICE, is_managed: bool = False
+) -> int:
     """Return new memory."""
     global _used, _most_used
     if size <= 0:
@@ -58,7 +61,8 @@ def allocate(size: int, source: str, kind: int = DEVICE, is_managed: bool = Fals
         else:
             address = machine.allocate(size, f"{size} bytes of {source}")
         _enter(Allocation(
-            address, size, kind, is_managed, source, trial.current.name, next(_numbers)
+            address, size, kind, is_managed, source, trial.current.name, next(_numbers),
+            device,
         ))  # fmt: skip
         return address
 

@@ -20,6 +20,7 @@ _FIXTURES = ("backend", "cuda")
 def add_options(parser: pytest.Parser) -> None:
     group = parser.getgroup("emulator")
     group.addoption("--emulator-seed", type=int, default=1, help="what the emulator draws from")
+    group.addoption("--emulated-gpus", type=int, default=1, help="how many GPUs there are")
     group.addoption("--seeds", type=int, default=1, help="run each test under so many seeds")
     group.addoption(
         "--blocks-in-any-order",
@@ -60,8 +61,9 @@ class Plugin:
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
-        self._driver = install.install()
-        support.count_gpus = lambda: 1
+        num_gpus = config.getoption("--emulated-gpus")
+        self._driver = install.install(num_gpus)
+        support.count_gpus = lambda: num_gpus
         support.is_emulated = True
         process.install()
         self._num_elsewhere = self._num_others = 0

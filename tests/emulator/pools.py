@@ -47,7 +47,7 @@ def take(size: int, stream: Stream, source: str) -> int:
             memory.rename(found.address, source)
             address = found.address
         else:
-            address = memory.allocate(size, source)
+            address = memory.allocate(size, source, stream.context - order.CONTEXT)
         if left:
             _freed[size, stream.identity] = left
         return address

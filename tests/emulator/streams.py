@@ -25,6 +25,7 @@ from emulator.machine import lock
 from emulator.work import Work
 
 GLOBAL, THREAD_LOCAL, RELAXED = range(3)  # modes of a capture
+CONTEXT = 0xC0  # the primary context of the first GPU; those of others follow
 Run = Callable[[], None]
 
 
@@ -42,6 +43,7 @@ class Stream:
 
     def __init__(self, handle: int, is_blocking: bool) -> None:
         self.handle, self.is_blocking = handle, is_blocking
+        self.context = thread.context or CONTEXT
         self.identity = next(_identities)
         self.last: Work | None = None
         self.capture: Capture | None = None
@@ -68,6 +70,7 @@ class Thread(threading.local):
 thread = Thread()
 _identities = itertools.count(1)
 legacy = Stream(0, True)
+_legacies = {CONTEXT: legacy}  # each context has one
 _streams: dict[int, Stream] = {}
 _free_handles: list[int] = []
 _next_handle = itertools.count(0x51000, 0x10)
@@ -80,11 +83,16 @@ def need_context() -> None:
         raise Failed(INVALID_CONTEXT)
 
 
+def device() -> int:
+    """Return the GPU of the thread's context; the first one without any."""
+    return (thread.context or CONTEXT) - CONTEXT
+
+
 def find(handle: int) -> Stream:
     """Return the stream of a handle."""
     handle = int(handle)
     if handle in (0, 1):
-        return legacy
+        return _legacy_of(thread.context or CONTEXT)
     if handle == 2:
         if thread.default is None:
             thread.default = Stream(2, True)
@@ -95,15 +103,27 @@ def find(handle: int) -> Stream:
     return _streams[handle]
 
 
+def _legacy_of(context: int) -> Stream:
+    """Return the legacy stream of a context."""
+    if context not in _legacies:
+        _legacies[context] = Stream(0, True)
+        _legacies[context].context = context
+    return _legacies[context]
+
+
+def is_legacy(stream: Stream) -> bool:
+    return stream in _legacies.values()
+
+
 def known() -> list[Stream]:
-    """Return all streams but the legacy one."""
+    """Return all streams but the legacy ones."""
     return [*_streams.values(), *_defaults]
 
 
 def renew() -> None:
     """Let streams pass for new ones: what is kept for one may be as a failed kernel left it."""
     with lock:
-        for each in (legacy, *known()):
+        for each in (*_legacies.values(), *known()):
             each.identity = next(_identities)
 
 
@@ -173,7 +193,7 @@ def queue_graph(stream: Stream, graph: Graph) -> None:
 
 def _leave_captures_alone(stream: Stream) -> None:
     """Fail where the legacy default stream would wait for work that is taken down."""
-    if stream is legacy and any(each.origin.is_blocking for each in captures):
+    if is_legacy(stream) and any(each.origin.is_blocking for each in captures):
         for each in captures:
             if each.origin.is_blocking:
                 each.is_valid = False
@@ -239,7 +259,7 @@ def synchronize(stream: Stream) -> None:
         stream.capture.is_valid = False
         raise Failed(CAPTURE_UNSUPPORTED)
     check_safe()
-    if stream is legacy:
+    if is_legacy(stream):
         with lock:
             queue(stream, None)  # it waits for blocking streams, too
     work.finish(stream.last)
@@ -266,6 +286,8 @@ def queue_aside(stream: Stream, run: Run) -> None:
 
 def _before(stream: Stream, *others: Work | None) -> list[Work | None]:
     """Return what work that a stream gets now has to wait for."""
-    if stream is legacy:
-        return [stream.last, *(each.last for each in _blocking()), *others]
-    return [stream.last, legacy.last, *others] if stream.is_blocking else [stream.last, *others]
+    if is_legacy(stream):
+        ended = (each.last for each in _blocking() if each.context == stream.context)
+        return [stream.last, *ended, *others]
+    first = [_legacy_of(stream.context).last] if stream.is_blocking else []
+    return [stream.last, *first, *others]

@@ -18,7 +18,7 @@ Log = list[str]
 
 @pytest.fixture(autouse=True)
 def _nothing_is_left() -> Iterator[None]:
-    before, streams.thread.context = streams.thread.context, 1
+    before, streams.thread.context = streams.thread.context, streams.CONTEXT
     yield
     work.finish_all()
     streams.thread.context = before
@@ -87,6 +87,20 @@ def test_the_legacy_stream(is_blocking: bool) -> None:
 
     found = outcomes(queue)
     assert (found == {("a", "b", "c")}) == is_blocking
+
+
+def test_each_gpu_has_a_legacy_stream() -> None:
+    def queue(log: Log) -> None:
+        for number, what in enumerate("ab"):
+            streams.thread.context = streams.CONTEXT + number
+            streams.queue(streams.find(0), note(log, what))
+            streams.queue(streams.create(True), note(log, what.upper()))
+        streams.thread.context = streams.CONTEXT
+
+    found = outcomes(queue)
+    assert {each.index("a") < each.index("A") for each in found} == {True}
+    assert {each.index("a") < each.index("b") for each in found} == {True, False}
+    assert {each.index("A") < each.index("b") for each in found} == {True, False}
 
 
 def test_work_runs_late_or_at_once() -> None:
