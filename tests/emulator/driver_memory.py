@@ -27,6 +27,7 @@ class MemoryCalls:
     def __init__(self) -> None:
         self._handles = itertools.count(1)
         self._room: dict[int, int] = {}  # what each pool lends at once, at most
+        self._devices: dict[int, int] = {}  # of each pool
         self._pools: dict[int, int] = {}  # from which memory was lent last
 
     @staticmethod
@@ -83,6 +84,7 @@ class MemoryCalls:
     def cuMemPoolCreate(self, properties: Any) -> int:
         pool = next(self._handles)
         self._room[pool] = getattr(properties, "maxSize", 0) or memory.TOTAL_BYTES
+        self._devices[pool] = int(properties.location.id)
         return pool
 
     @call()
@@ -102,6 +104,8 @@ class MemoryCalls:
         order.need_context()
         if size > self._room[pool]:
             raise Failed(OUT_OF_MEMORY)
+        if self._devices[pool] != order.find(stream).context - order.CONTEXT:
+            raise Failed(INVALID_VALUE)  # the driver takes it, but it is never meant
         address = self._allocated(size, stream, "cuMemAllocFromPoolAsync")
         self._pools[address] = pool
         return address
