@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -242,15 +242,27 @@ class Graph:
         TypeError
             An argument is not a pair of arrays.
         ValueError
-            The graph does not use an old array; an operator captures one, or a lazy array gathers
-            from one; or a successor differs from it. The graph is then unchanged.
+            The graph does not use an old array, or uses a part of it or another view of it that is
+            not in a pair; an operator captures one, or a lazy array gathers from one; or a
+            successor differs from it. The graph is then unchanged.
         """
         executable = self._finished("update")
         if not all(isinstance(pair, tuple) and len(pair) == 2 for pair in pairs):
             raise TypeError(
                 "Graph.update: takes pairs, each a tuple of an old array and its successor"
             )
-        successors = dict(self._successor(old, new) for old, new in pairs)
+        views = _views(self._calls)
+        known = set(map(_array_id, views))
+        leaves = [leaf for pair in pairs for leaf in _fields(*pair, known)]
+        successors = dict(self._successor(old, new) for old, new in leaves)
+        others = [view for view in views if _array_id(view) not in successors]
+        for old, _ in leaves:
+            a = as_bytes_view(old, "Graph.update: old")
+            if any(overlap(a, view) for view in others):
+                raise ValueError(
+                    "Graph.update: the graph also uses a part of an old array, or another view of "
+                    "it, which would stay; pass a pair for each of them"
+                )
         recorded = _new_recording(self._device)
         calls = []
         with recorded:
@@ -313,6 +325,17 @@ _ArrayId: TypeAlias = tuple[int, int, tuple[int, ...], tuple[int, ...], np.dtype
 def _array_id(view: View) -> _ArrayId:
     address = 0 if 0 in view.shape else address_of(view)  # protocols report 0 for no elements
     return view.device, address, view.shape, view.strides, view.dtype
+
+
+def _fields(old: Any, new: Any, known: set[_ArrayId]) -> Iterator[tuple[Any, Any]]:
+    """Yield a pair of arrays, or of the fields that the graph knows a structured array by."""
+    names, others = (getattr(getattr(x, "dtype", None), "names", None) for x in (old, new))
+    is_known = names is None or _array_id(as_bytes_view(old, "Graph.update: old")) in known
+    if is_known or names != others:
+        yield old, new
+        return
+    for name in names or ():
+        yield from _fields(old[name], new[name], known)
 
 
 def _output_with(successors: dict[_ArrayId, Any], old: Any) -> Any:

@@ -466,7 +466,7 @@ def _dimension(x: Any, bins: Any, range: Any, kind: Any, name: str) -> ResolvedB
         number = operator.index(bins)
     except TypeError:
         raise TypeError(f"{name}: bins is {shown(bins)}; pass a number of bins, or edges") from None
-    if range is None and dtypes.kind(kind) == "f":
+    if range is None and dtypes.kind(kind) == "f" and 0 not in shape_of(x):
         low, high = kind.type(low), kind.type(high)
     with np.errstate(all="ignore"):
         edges = np.linspace(low, high, number + 1)

@@ -78,7 +78,10 @@ def converted_for_scan(
     """Return x, the operator, the result's dtype, and that in which results are computed."""
     own = _call.dtype_of(x, name)
     if dtype is None and out is not None and RULES[ufunc] is not TRUTH:  # as in NumPy
-        kind = ufunc.resolve_dtypes((_call.dtype_of(out, name), own, None))[2]
+        wanted = _call.dtype_of(out, name)
+        kind = ufunc.resolve_dtypes((wanted, own, None))[2]
+        if kind.kind == "f" and {wanted.kind, own.kind} == {"i", "u"}:
+            kind = kind_of(ufunc, own, None, name)  # not by float64, which has no wrapped numbers
     else:
         kind = kind_of(ufunc, own, dtype, name)
     wide = wide_of(ufunc, kind)
@@ -106,9 +109,9 @@ def mask_of(where: Any, shape: tuple[int, ...], name: str) -> Any:
         mask = np.asarray(mask)
         if not isinstance(where, np.ndarray):
             mask = mask.astype(bool)  # as NumPy does with lists and numbers
-        if not mask.ndim:
-            return None if mask else full(shape, False)
     mask = _call.bools_of(mask, name)
+    if not mask.ndim and isinstance(mask, (np.ndarray, np.generic)):
+        return full(shape, bool(mask))
     if len(mask.shape) > len(shape):
         raise ValueError(f"{name}: where has shape {mask.shape}, more axes than {shape}")
     return mask

@@ -90,7 +90,9 @@ def variance_of(
     result = kind if dtype is not None else reductions.real_of(kind)
     stats = reductions.moments(a, mask, axis, kind, keepdims)
     count = stats[0] if mask is not None else np.intp(reductions.count_of(a.shape, axis, name))
-    freedom: Any = _degrees_of_freedom(count, ddof, name) if _folds.is_on_host(count) else None
+    skips_nan = name.startswith("nan") and _folds.has_nan(a, name)
+    is_known = _folds.is_on_host(count)
+    freedom: Any = _degrees_of_freedom(count, ddof, skips_nan) if is_known else None
     if _folds.is_on_host(stats[-1]):
         return _folds.cast_result(reductions.spread_of(stats, freedom, is_root), result, out, name)
     wanted = result if out is None else _call.dtype_of(out, name)
@@ -100,22 +102,22 @@ def variance_of(
     if mask is None or _folds.is_on_host(count):
         lazy = tuple(lazy_of(one) for one in stats)
         return _folds.cast_result(reductions.spread_of(lazy, freedom, is_root), result, out, name)
-    return copy(_SPREADS(stats, name, ddof, type(ddof), is_root, wanted, name), out=out)
+    return copy(_SPREADS(stats, name, ddof, type(ddof), is_root, wanted, skips_nan), out=out)
 
 
 def _spreads(*args: Any) -> Any:
     """Return variances or standard deviations from moments with counts."""
-    *stats, ddof, _, is_root, wanted, name = args
-    freedom = _degrees_of_freedom(stats[0], ddof, name)
+    *stats, ddof, _, is_root, wanted, skips_nan = args
+    freedom = _degrees_of_freedom(stats[0], ddof, skips_nan)
     return reductions.lazy_as(reductions.spread_of(tuple(stats), freedom, is_root), wanted)
 
 
 _SPREADS = ExpressionCache(_spreads)
 
 
-def _degrees_of_freedom(count: Any, ddof: Any, name: str) -> Any:
-    """Return the degrees of freedom; if none remain, 0, or NaN for nan functions."""
-    skips_nan, is_on_host = name.startswith("nan"), _folds.is_on_host(count)
+def _degrees_of_freedom(count: Any, ddof: Any, skips_nan: bool) -> Any:
+    """Return the degrees of freedom; if none remain, 0, or NaN for functions that skip NaN."""
+    is_on_host = _folds.is_on_host(count)
     freedom = (count if is_on_host else lazy_of(count)) - ddof
     message = f"Degrees of freedom <= 0 for slice{'.' if skips_nan else ''}"
     _folds.warn(message, is_on_host and freedom <= 0)
@@ -153,7 +155,8 @@ def _variance_around(
         )
     else:
         count, total = reductions.counted_sums(squares, mask, axis, reductions.wide(kind), keepdims)
-    freedom = _degrees_of_freedom(count, ddof, name)
+    skips_nan = name.startswith("nan") and _folds.has_nan(a, name)
+    freedom = _degrees_of_freedom(count, ddof, skips_nan)
     value = (total if _folds.is_on_host(total) else lazy_of(total)) / freedom
     if is_root and kind.kind in "biu":
         if value.ndim:

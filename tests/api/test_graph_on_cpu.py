@@ -206,3 +206,35 @@ def test_update_takes_pairs(pairs: Any) -> None:
         ga.reduce(np.arange(2.0))
     with pytest.raises(TypeError, match=r"Graph\.update: takes pairs"):
         g.update(*pairs)
+
+
+@pytest.mark.parametrize(
+    "view", [lambda x: x[1:], lambda x: x.reshape(2, 3), lambda x: np.broadcast_to(x, (2, 6))]
+)
+def test_update_of_an_array_that_other_calls_see_otherwise(view: Any) -> None:
+    """They would go on to read the old one."""
+    x, new = np.arange(6.0), np.full(6, 100.0)
+    with ga.graph("cpu") as g:
+        whole, part = ga.reduce(x), ga.reduce(view(x))
+    with pytest.raises(ValueError, match=r"^Graph.update: the graph also uses a part of an"):
+        g.update((x, new))
+    g.update((x, new), (view(x), view(new)))
+    g.launch()
+    assert (whole, part) == (600.0, view(new).sum())
+
+
+def test_update_of_structured_arrays() -> None:
+    """A graph knows them by their fields, which do not overlap."""
+    kind = np.dtype([("a", "i4"), ("b", "f8")])
+    x, new, out, into = (np.zeros(5, kind) for _ in range(4))
+    new["a"], new["b"] = 10, 3
+    with ga.graph("cpu") as g:
+        ga.copy(x, out=out)
+    g.update((x, new), (out, into))
+    g.launch()
+    assert np.array_equal(into, new)
+    assert not out["a"].any()
+    g.update((new["a"], x["a"]))
+    g.launch()
+    assert not into["a"].any()
+    assert (into["b"] == 3).all()

@@ -84,7 +84,7 @@ class MemoryCalls:
     def cuMemPoolCreate(self, properties: Any) -> int:
         pool = next(self._handles)
         self._room[pool] = getattr(properties, "maxSize", 0) or memory.TOTAL_BYTES
-        self._devices[pool] = int(properties.location.id)
+        self._devices[pool] = int(getattr(properties.location, "id", 0))
         return pool
 
     @call()
