@@ -55,6 +55,7 @@ struct SegmentCounts {
   uint32 num_arrived;            // blocks, at all places where they wait
   uint32 num_cuts[most_rounds];  // listed, by the rounds that are left
 };
+static_assert(sizeof(SegmentCounts) == 256);  // as the host's side clears
 
 struct SegmentSpansParams {
   const uint32* heads;

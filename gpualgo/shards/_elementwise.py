@@ -68,6 +68,8 @@ def adjacent_difference(x: Any, op: Any = operator.sub, *, axis: Any = -1) -> An
     not wait.
     """
     where = "adjacent_difference"
+    if axis is None:
+        raise TypeError(f"{where}: axis must be an int, got None")
     x_arg, line = parse_argument(x, where).line(axis, where)
     results = x_arg.run(lambda i: ga.adjacent_difference(x_arg.on(i), op, axis=line))
     if line != x_arg.first.axis:

@@ -317,7 +317,8 @@ def unique(
     if inverse:
         refuse(where, "return_inverse is not supported", "leave it out")
     if consecutive:
-        values, lengths = run_length_encode(x)
+        with checks.renamed_errors(where, "run_length_encode"):
+            values, lengths = run_length_encode(x)
         more = [exclusive_scan(lengths)] * index + [lengths] * counts
         return (values, *more) if more else values
 
@@ -328,7 +329,8 @@ def unique(
         return (indices, number) if index and counts else indices if index else number
 
     pack = tuple if index and counts else operator.itemgetter(0)
-    found, combined = _by_key(k_arg, combined_of, pack, None, MERGES[index, counts], None)
+    with checks.renamed_errors(where, "reduce_by_key", {"keys": "x", "a key": "x"}):
+        found, combined = _by_key(k_arg, combined_of, pack, None, MERGES[index, counts], None)
     if index and counts:
         return found, *combined
     return (found, combined) if index or counts else found

@@ -11,6 +11,7 @@ import numpy as np
 
 import gpualgo as ga
 from gpualgo._algorithms.segments import problem as of_segments
+from gpualgo._operators.operator import as_operator
 from gpualgo.shards._arguments import (
     Argument,
     infer_result,
@@ -93,7 +94,12 @@ def _combined(
     dtypes, _ = infer_result(function, device, *args, **options)
     if len(x_arg.places) == 1:
         return x_arg.run(lambda _: function(*args, **options))[0]
-    acc = x_arg.packed(dtypes)
+    acc, operation = x_arg.packed(dtypes), as_operator(op, function.__name__, 2)
+    if operation.identity is None and operation.identity_for(dtypes[0]) is None:
+        refuse(
+            function.__name__, "op has no identity, and a shard may have no element of a group",
+            "pass gpualgo.Operator(op, identity=…)",
+        )  # fmt: skip
 
     def local(i: int) -> Any:
         args, options = arguments(i, None, acc)

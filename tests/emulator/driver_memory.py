@@ -43,7 +43,9 @@ class MemoryCalls:
     def cuMemAlloc(self, size: int) -> int:
         order.need_context()
         order.check_safe()
-        return memory.allocate(size, "cuMemAlloc", order.device())
+        address = memory.allocate(size, "cuMemAlloc", order.device())
+        self._pools.pop(address, None)
+        return address
 
     @call()
     def cuMemFree(self, address: int) -> None:

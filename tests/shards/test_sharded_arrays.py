@@ -29,6 +29,12 @@ def test_equal_shares(backend: Backend, n: int, lengths: list[int]) -> None:
     assert np.array_equal(x.gather("cpu"), h)
 
 
+ON_ONE_GPU = pytest.mark.skipif(
+    is_emulated and count_gpus() > 1, reason="the emulator has CuPy's arrays on one GPU alone"
+)
+
+
+@ON_ONE_GPU
 @pytest.mark.parametrize("layout", ["contiguous", "fortran", "step", "reversed"])
 def test_cut_anew(backend: Backend, layout: str) -> None:
     h = np.arange(60).reshape(3, 5, 4)
@@ -59,6 +65,7 @@ def test_libraries_come_back(cuda: Backend) -> None:
     assert type(ga.distribute(h, ["cuda:0"]).shards[0]) is ga.DeviceArray
 
 
+@ON_ONE_GPU
 def test_shards_of_other_streams(cuda: Backend, gate: Any) -> None:
     """What is still being written on another stream is waited for, on the GPU."""
     h = packed(scaled(4000, emulated=300))
