@@ -350,9 +350,8 @@ def _from_storage(context: Any, builder: Any, value: Any, dtype: np.dtype[Any]) 
         )
         return elements.pack_fields(context, builder, element_type(dtype), numbers)
     ty = element_type(dtype)
-    if not isinstance(ty, Narrow):
-        return context.cast(builder, value, storage(dtype), ty)
-    return context.data_model_manager[ty].from_data(builder, value)
+    # The bits of a 16-bit float are stored as they are.
+    return value if isinstance(ty, Narrow) else context.cast(builder, value, storage(dtype), ty)
 
 
 def _to_storage(context: Any, builder: Any, value: Any, source: Any, dtype: np.dtype[Any]) -> Any:
@@ -365,11 +364,7 @@ def _to_storage(context: Any, builder: Any, value: Any, source: Any, dtype: np.d
             number = _to_storage(context, builder, number, ty, field)
             record = builder.insert_value(record, number, i)
         return record
-    ty = element_type(dtype)
-    value = context.cast(builder, value, source, ty)
-    return (
-        context.data_model_manager[ty].as_data(builder, value) if isinstance(ty, Narrow) else value
-    )
+    return context.cast(builder, value, source, element_type(dtype))
 
 
 def cast(source: np.dtype[Any], target: np.dtype[Any]) -> Any:

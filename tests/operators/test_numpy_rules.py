@@ -71,6 +71,34 @@ def test_a_float16_is_rounded_once(backend: Backend) -> None:
     assert_same(_apply(backend, lambda a: np.float16(a), x), x.astype(np.float16))
 
 
+@pytest.mark.parametrize("name", ["float16", "bfloat16", "float32"])
+def test_values_that_are_only_moved_keep_their_bits(backend: Backend, name: str) -> None:
+    """Also those of a NaN, whose sign and payload a conversion to float32 and back would change."""
+    bits = np.uint32 if name == "float32" else np.uint16
+    shift = 8 * (bits().itemsize - 2)
+    x = (np.arange(1 << 16, dtype=bits) << bits(shift)).view(
+        BFLOAT16 if name == "bfloat16" else name
+    )
+    table, ones = backend.to_device(x), backend.to_device(np.ones(len(x), np.bool_))
+    order = backend.to_device(np.arange(len(x)))
+
+    def check(got: Any) -> None:
+        assert np.array_equal(backend.to_host(got).view(bits), x.view(bits))
+
+    check(ga.transform(lambda a: a, table))
+    check(ga.transform(lambda a, b: (a, b), table, ones)[0])
+    check(ga.transform(lambda i: table[i], order))
+    check(ga.transform(lambda a, b: a if b else -a, table, ones))
+    check(ga.transform(lambda a, b: np.where(b, a, -a), table, ones))
+    check(ga.transform(lambda a: np.real(a), table))
+    check(ga.transform(lambda a: a, ga.lazy.take(table, order)))
+    check(ga.inclusive_scan(table, op=lambda a, b: b))
+    check(ga.inclusive_scan((ones, table), op=lambda a, b: b)[1])
+    check(ga.reduce(table.reshape(1, -1), op=lambda a, b: b, axis=0))
+    check(ga.unique((order, table), consecutive=True, return_index=True)[0][1])
+    check(ga.reduce_by_key(order, table, op=lambda a, b: a)[1])
+
+
 def _bounds(a: Any) -> Any:
     n, total = 3, a
     for i in range(n):

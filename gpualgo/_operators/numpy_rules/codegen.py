@@ -100,11 +100,15 @@ def rounding(code: Code, ty: types.Type, value: Any, decimals: int) -> Any:
     """Return np.round: scale by a power of ten, round half to even, scale back."""
     if decimals == 0:
         return floats.rint(Float(code, value)).raw
-    scale = rounded_to(code, ty, value.type(float(10 ** abs(decimals))))
+
+    def rounded(number: Any) -> Any:
+        return Operand(code, ty, rounded_to(code, ty, number)).native()
+
+    scale = rounded(value.type(float(10 ** abs(decimals))))
     steps = (code.builder.fmul, code.builder.fdiv)
     scale_up, scale_back = steps if decimals > 0 else steps[::-1]
-    whole = floats.rint(Float(code, rounded_to(code, ty, scale_up(value, scale)))).raw
-    return rounded_to(code, ty, scale_back(whole, scale))
+    whole = floats.rint(Float(code, rounded(scale_up(value, scale)))).raw
+    return scale_back(whole, scale)
 
 
 def widened(code: Code, source: str, target: str, value: Any) -> Any:
@@ -320,8 +324,8 @@ def _part(entry: Entry, args: tuple[types.Type, ...]) -> Planned:
     if not name.startswith("complex"):
         if entry.does == "real":
             return ty, lambda code, values: values[0].raw
-        zero = native(scalar_type(default_name(name)))
-        return scalar_type(name), lambda code, values: code.context.get_constant(zero, 0)
+        zero = scalar_type(default_name(name))
+        return scalar_type(name), lambda code, values: code.context.get_constant_null(zero)
     result: types.Type = types.float32 if name == "complex64" else types.float64
     if name == "complex":
         result = Weak("float", None, args[0].data)

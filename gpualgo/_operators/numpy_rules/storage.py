@@ -30,8 +30,8 @@ from gpualgo._operators.numpy_rules.errors import Refused, ValueNeeded, shown_in
 #
 # `Weak` is a Python int, float or complex, which promotes to the other operand's type. Its type
 # includes its possible values if they are few, to check whether they fit the other operand and to
-# support values beyond 64 bits. `Narrow` is a float16 or bfloat16: 16 bits in memory, a rounded
-# float32 in registers.
+# support values beyond 64 bits. `Narrow` is a float16 or bfloat16: its 16 bits, which are converted
+# to float32 for computations only, so that a value that is only moved keeps its bits.
 
 NARROW = ("float16", "bfloat16")
 WEAK_KINDS = {"int64": "int", "float64": "float", "complex128": "complex"}
@@ -325,13 +325,13 @@ def from_bits(builder: Any, bits: Any, name: str) -> Any:
 
 def _to_narrow(context: Any, builder: Any, source: Any, target: Any, value: Any) -> Any:
     name, ty = target.dtype_name, native(source)
+    value = _native_value(builder, source, value)
     if isinstance(source, Weak):  # float64 is exact, except for large integers
         ty = types.complex128 if source.kind == "complex" else types.float64
         value = context.cast(builder, value, source, ty)
     if ty == types.float64 and name == "float16":
         value = _to_odd(builder, value)  # avoids double rounding
-    as_float = context.cast(builder, value, ty, types.float32)
-    return from_bits(builder, to_bits(builder, as_float, name), name)
+    return to_bits(builder, context.cast(builder, value, ty, types.float32), name)
 
 
 def _to_bfloat16(builder: Any, value: Any) -> Any:
@@ -354,14 +354,19 @@ def _to_odd(builder: Any, value: Any) -> Any:
     return builder.bitcast(builder.or_(high_bits, sticky), llvm.DoubleType())
 
 
+def _native_value(builder: Any, ty: types.Type, value: Any) -> Any:
+    return from_bits(builder, value, ty.dtype_name) if isinstance(ty, Narrow) else value
+
+
 def _cast_native(context: Any, builder: Any, source: Any, target: Any, value: Any) -> Any:
+    value = _native_value(builder, source, value)
     return context.cast(builder, value, native(source), native(target))
 
 
 def _to_boolean(context: Any, builder: Any, source: Any, target: Any, value: Any) -> Any:
     if isinstance(source, Weak) and source.is_constant:
         return context.get_constant(types.boolean, bool(source.value))
-    return context.is_true(builder, native(source), value)
+    return context.is_true(builder, native(source), _native_value(builder, source, value))
 
 
 def install() -> None:
@@ -373,19 +378,8 @@ def install() -> None:
             super(models.ProxyModel, self).__init__(manager, fe_type)
 
     class NarrowModel(models.PrimitiveModel):
-        """A float32 in registers, 16 bits in memory."""
-
         def __init__(self, manager: Any, fe_type: Narrow) -> None:
-            super().__init__(manager, fe_type, _f32)
-
-        def get_data_type(self) -> Any:
-            return _i16
-
-        def as_data(self, builder: Any, value: Any) -> Any:
-            return to_bits(builder, value, self._fe_type.dtype_name)
-
-        def from_data(self, builder: Any, value: Any) -> Any:
-            return from_bits(builder, value, self._fe_type.dtype_name)
+            super().__init__(manager, fe_type, _i16)
 
     extending.register_model(Weak)(WeakModel)
     extending.register_model(Narrow)(NarrowModel)
@@ -404,7 +398,8 @@ def install() -> None:
 
     @lower_constant(Narrow)  # type: ignore[untyped-decorator]
     def constant(context: Any, builder: Any, ty: Narrow, value: Constant) -> Any:
-        return context.get_constant(types.float32, float(value.value))
+        bits = np.asarray(value.value, dtypes.from_name(ty.dtype_name)).view(np.uint16)
+        return _i16(int(bits))
 
 
 # --- Elements as numba types: numbers and nested tuples, with their layouts in memory.
