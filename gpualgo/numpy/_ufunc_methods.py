@@ -106,8 +106,11 @@ def reduceat(
     ufunc: np.ufunc, x: Any, indices: Any, axis: int, dtype: Any, out: Any, name: str
 ) -> Any:
     starts = np.asarray(host_of(array_of(indices, f"{name}: indices"), name))
-    if starts.ndim != 1 or (starts.dtype.kind not in "iub" and starts.size):
-        raise TypeError(f"{name}: indices must be a one-dimensional array of integers")
+    is_empty_list = not starts.size and not hasattr(indices, "dtype")  # NumPy makes it float64
+    if starts.ndim != 1:
+        raise ValueError(f"{name}: indices must have one dimension, not {starts.ndim}")
+    if not is_empty_list and not np.can_cast(starts.dtype, np.int64):
+        raise TypeError(f"{name}: indices are {starts.dtype}; convert them to int64")
     starts, length = starts.astype(np.int64), x.shape[axis]
     wrong = starts[(starts < 0) | (starts >= length)]
     if wrong.size:

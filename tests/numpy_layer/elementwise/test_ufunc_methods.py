@@ -68,6 +68,11 @@ def test_reduceat_with_dtype_and_out(backend: Backend) -> None:
         gnp.add.reduceat(device, [-1], 1)
     with pytest.raises(TypeError, match="indices"):
         gnp.add.reduceat(device, [1.5], 1)
+    for dtype in (np.uint64, np.float64):  # as NumPy: int64 does not hold all values
+        with pytest.raises(TypeError, match="convert them to int64"):
+            gnp.add.reduceat(device, np.array([], dtype), 1)
+    with pytest.raises(ValueError, match="one dimension"):
+        gnp.add.reduceat(device, [[0, 1]], 1)
     with pytest.raises(ValueError, match="out has shape"):
         gnp.add.reduceat(device, [0, 1], 1, out=out)
     with pytest.raises(gnp.NotTaken, match="associative"):
