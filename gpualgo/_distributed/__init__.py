@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import operator
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 
 import gpualgo as ga
 from gpualgo._algorithms.radix_sort.cuts import Spans, Table, borders, narrowed
 from gpualgo._arrays.forms import Form, flatten_tuple
+from gpualgo._base import recording
+from gpualgo._pipeline import checks
 
 # --- Elements are arrays of their fields: of NumPy or CuPy.
 
@@ -48,6 +50,54 @@ def concatenate(several: Sequence[Parts], axis: int = 0) -> Parts:
         return several[0]
     fields = zip(*several, strict=True)
     return tuple(namespace_of(each[0]).concatenate(each, axis=axis) for each in fields)
+
+
+# --- Arguments.
+
+
+@dataclass(frozen=True)
+class Argument:
+    """An argument: an array in pieces for each field of an element, all cut alike."""
+
+    arrays: tuple[Any, ...]
+    form: Form | None
+    where: str  # the function called
+    name: str
+
+    @property
+    def first(self) -> Any:
+        """One of the arrays: all have its shape and pieces."""
+        return self.arrays[0]
+
+    def of(self, arrays: Iterable[Any]) -> Self:
+        """Return the argument with other arrays."""
+        return replace(self, arrays=tuple(arrays))
+
+    def packed(self, parts: Parts) -> Any:
+        """Return the elements that parts form."""
+        return packed(self.form, parts)
+
+    def flat(self) -> Self:
+        """Return the argument flattened in C order."""
+        raise NotImplementedError
+
+    def line(self, axis: Any) -> tuple[Self, int]:
+        """Return the argument and the axis to work along; None flattens it."""
+        line = checks.axis_of(checks.plain_axis(axis, self.where), self.first.ndim, self.where)
+        return (self.flat(), 0) if line is None else (self, line)
+
+    def axes(self, axis: Any) -> tuple[int, ...]:
+        """Return the axes that a call reduces."""
+        return checks.axes_of(checks.plain_axes(axis, self.where), self.first.ndim, self.where)
+
+
+def refuse_recording(where: str, name: str, kind: str, instead: str) -> None:
+    """Raise TypeError for an array in pieces while a call is only recorded."""
+    if recording.active and recording.current() is not None:
+        raise TypeError(
+            f"{where}: {name} is a {kind}, which prepare, explain and graphs do not accept; "
+            f"pass arrays {instead}"
+        )
 
 
 # --- Sorted runs, one of each piece. Elements are ordered by key, equal keys by run and index: the

@@ -171,21 +171,19 @@ def device() -> Any:
 
 
 def results_of(
-    graph: Graph, form: Form | None, like: Any, chunks: Chunks, dtypes: Sequence[Any], *inputs: Any
+    graph: Graph, form: Form | None, chunks: Chunks, dtypes: Sequence[Any], *inputs: Any
 ) -> Any:
     """Return a dask array for each dtype, packed in their form; as `result_arrays`."""
-    return packed(form, result_arrays(graph, like, chunks, dtypes, *inputs))
+    return packed(form, result_arrays(graph, chunks, dtypes, *inputs))
 
 
-def result_arrays(
-    graph: Graph, like: Any, chunks: Chunks, dtypes: Sequence[Any], *inputs: Any
-) -> list[Any]:
+def result_arrays(graph: Graph, chunks: Chunks, dtypes: Sequence[Any], *inputs: Any) -> list[Any]:
     """Return a dask array for each dtype; tasks return tuples if there are several.
 
-    Tasks read the arrays of those of the inputs that are arguments.
+    Tasks read the arrays of those of the inputs that are arguments. Results are like the first.
     """
-    metas = [_tasks.meta_like(like, len(chunks), dtype) for dtype in dtypes]
     sources = [array for x in inputs for array in getattr(x, "arrays", ())]
+    metas = [_tasks.meta_like(sources[0], len(chunks), dtype) for dtype in dtypes]
     whole = graph.array("", chunks, metas[0], sources)
     if len(dtypes) == 1:
         return [whole]

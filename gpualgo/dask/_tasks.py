@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 import io
 import math
 import pickle
@@ -17,6 +16,7 @@ import cloudpickle
 import numpy as np
 from dask._collections import new_collection
 from dask.array._array_expr._io import FromGraph
+from dask.base import tokenize
 from dask.task_spec import Alias, List, Task, TaskRef
 
 from gpualgo._arrays.forms import Form, form_of
@@ -230,26 +230,9 @@ def pickle_operator(
         ) from error
     blob = buffer.getvalue()
     local_op = as_operator(_unpickled(blob), where, num_arguments)
-    digest = hashlib.sha256(repr(_content(local_op)).encode()).hexdigest()
-    return local_op, PickledOperator(digest, blob)
-
-
-def _content(op: Operator) -> Any:
-    arrays = [_bytes_of(view.library.to_numpy(view.owner)) for view in op.arrays]
-    return op.digest, op.words, arrays, _identity(op.identity), op.commutative
-
-
-def _bytes_of(array: np.ndarray[Any, Any]) -> Any:
-    contiguous = np.ascontiguousarray(array)
-    return contiguous.dtype.str, array.shape, hashlib.sha256(contiguous.tobytes()).hexdigest()
-
-
-def _identity(value: Any) -> Any:
-    if isinstance(value, tuple):
-        return tuple(map(_identity, value))
-    if isinstance(value, (np.generic, np.ndarray)):
-        return _bytes_of(np.asarray(value))
-    return repr(value)
+    arrays = [np.ascontiguousarray(view.library.to_numpy(view.owner)) for view in local_op.arrays]
+    numbers = local_op.digest, local_op.words, local_op.identity, local_op.commutative
+    return local_op, PickledOperator(tokenize(numbers, arrays), blob)
 
 
 _loaded: Memo[Any] = Memo(1 << 10)

@@ -1,4 +1,7 @@
-"""Arrays sharded over several devices of one host, and the algorithms on them."""
+"""Arrays sharded over several devices of one host, and the algorithms on them.
+
+The section on several GPUs of docs/scale.md tells what each reads, sends and waits for.
+"""
 
 from __future__ import annotations
 
@@ -19,11 +22,13 @@ from gpualgo.shards._folds import (
     inclusive_scan,
     minmax,
     reduce,
+    reduce_by_index,
+    searchsorted,
+    segmented_reduce,
     top_k,
 )
 from gpualgo.shards._shards import ShardedArray, distribute
 from gpualgo.shards._sort import argsort, radix_sort, reduce_by_key, sort, unique
-from gpualgo.shards._tables import reduce_by_index, searchsorted, segmented_reduce
 
 __all__ = [
     "ShardedArray",

@@ -40,8 +40,7 @@ def transform(op: Any, *arrays: Any, dtype: Any = None) -> Any:
     """Return a function applied to each element: ``result[i] = op(a[i], b[i], …)``.
 
     Parameters and result are those of `gpualgo.transform`; arguments are numbers, and arrays of one
-    shape that are sharded alike. The result is sharded like them. Nothing is copied between
-    devices, and the host does not wait.
+    shape that are sharded alike. The result is sharded like them.
     """
     arguments, first = list(arrays), None
     for k, x in enumerate(arrays):
@@ -54,7 +53,7 @@ def transform(op: Any, *arrays: Any, dtype: Any = None) -> Any:
         local_args = [x.on(i) if isinstance(x, Argument) else x for x in arguments]
         return ga.transform(op, *local_args, dtype=dtype)
 
-    return first.built(first.run(call), first.first.axis)
+    return first.mapped(call)
 
 
 # --- `adjacent_difference`: each shard alone, then its first element with the one before it.
@@ -63,14 +62,12 @@ def transform(op: Any, *arrays: Any, dtype: Any = None) -> Any:
 def adjacent_difference(x: Any, op: Any = operator.sub, *, axis: Any = -1) -> Any:
     """Return elements combined with the one before: ``y[0] = x[0]``, ``y[i] = op(x[i], x[i-1])``.
 
-    Parameters are those of `gpualgo.adjacent_difference`; the result is sharded like x. Along the
-    sharded axis the last element of each shard, or row, is copied to the next device. The host does
-    not wait.
+    Parameters are those of `gpualgo.adjacent_difference`; the result is sharded like x.
     """
     where = "adjacent_difference"
     if axis is None:
         raise TypeError(f"{where}: axis must be an int, got None")
-    x_arg, line = parse_argument(x, where).line(axis, where)
+    x_arg, line = parse_argument(x, where).line(axis)
     results = x_arg.run(lambda i: ga.adjacent_difference(x_arg.on(i), op, axis=line))
     if line != x_arg.first.axis:
         return x_arg.built(results, x_arg.first.axis)
@@ -102,12 +99,6 @@ def select(x: Any, predicate: Any, *, balance: Any = True) -> Any:
     Parameters are those of `gpualgo.select`, with arrays that are sharded alike; arrays of several
     dimensions must be sharded along the first. The result is one-dimensional. Its shards have equal
     lengths; with ``balance=False`` elements stay on their devices.
-
-    Notes
-    -----
-    Each device reads its shard once and writes to an array as long as the shard. The host waits
-    once for the number of elements of all devices; then elements are copied to the devices of their
-    shards, which takes about as long as the selection.
     """
     balance = checks.flag_argument(balance, "balance", _SELECT)
     x_arg, arguments = parse_predicate(_SELECT, x, predicate, is_flat=True)
@@ -118,8 +109,8 @@ def select(x: Any, predicate: Any, *, balance: Any = True) -> Any:
     first = x_arg.first
     lengths = _devices.shares(sum(parts[0].shape[0] for parts in kept), len(x_arg.places))
     outputs = [
-        _devices.spread([parts[i] for parts in kept], 0, first.places, lengths, 0, first.library)
-        for i in range(len(x_arg.arrays))
+        _devices.spread(pieces, 0, first.places, lengths, 0, first.library)
+        for pieces in zip(*kept, strict=True)
     ]
     return x_arg.packed([ShardedArray(shards, first.places, 0) for shards in outputs])
 
@@ -133,14 +124,9 @@ def run_length_encode(x: Any, *, eq: Any = None) -> Any:
     Parameters and result are those of `gpualgo.run_length_encode`, with sharded arrays for arrays;
     those of several dimensions must be sharded along the first. A run is in the shard where it
     begins.
-
-    Notes
-    -----
-    Each device reads its shard once. The host waits for the number of runs in each, and for whether
-    the first run of each shard continues the one before.
     """
     where = "run_length_encode"
-    x_arg = parse_argument(x, where).flat(where)
+    x_arg = parse_argument(x, where).flat()
     first, pack = x_arg.first, x_arg.packed
     (*dtypes, _), _ = infer_result(ga.run_length_encode, x_arg.places[0], x_arg.on(0), eq=eq)
     parts = call_with_counts(

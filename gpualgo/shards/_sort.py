@@ -102,14 +102,6 @@ def radix_sort(
     Parameters and result are those of `gpualgo.radix_sort`, with arrays that are sharded alike; the
     result has the same bits, and is sharded like keys. An array of several rows must be sorted
     along an axis that is not sharded.
-
-    Notes
-    -----
-    Each device sorts its shard; then it merges its part of the result from the sorted shards of
-    all, which it reads in place, once. The host does not wait. If GPUs cannot read each other's
-    memory, and with `begin_bit` or `end_bit`, the host finds the bounds of the parts, in two
-    rounds; slices are copied and sorted again. Each device needs memory for three
-    times what it sorts.
     """
     return _sort("radix_sort", keys, values, axis, (descending, begin_bit, end_bit))
 
@@ -126,10 +118,10 @@ def sort(
 def _sort(func_name: str, keys: Any, values: Any, axis: Any, options_of_order: Any) -> Any:
     """Sort keys; with values return a pair."""
     whole, v_arg = parse_argument(keys, func_name, "keys"), None
-    k_arg, sort_axis = whole.line(axis, func_name)
+    k_arg, sort_axis = whole.line(axis)
     if values is not None:
         v_arg = parse_argument(values, func_name, "values", whole.first)
-        v_arg = v_arg if k_arg.first.ndim == whole.first.ndim else v_arg.flat(func_name)
+        v_arg = v_arg if k_arg.first.ndim == whole.first.ndim else v_arg.flat()
     order = Order(k_arg.form, *options_of_order)
     first, call = k_arg.first, ga.sort if func_name == "sort" else ga.radix_sort
 
@@ -143,7 +135,7 @@ def _sort(func_name: str, keys: Any, values: Any, axis: Any, options_of_order: A
         if v_arg is None:
             return k_arg.built(rows, first.axis)
         return tuple(k_arg.built(each, first.axis) for each in zip(*rows, strict=True))
-    k_arg.require_one_row(sort_axis, func_name)
+    k_arg.require_one_row(sort_axis)
     pieces = long_row(k_arg, v_arg, order)
     count = len(k_arg.arrays)
     sorted_keys = k_arg.built([k_arg.packed(run[:count]) for run in pieces])
@@ -173,7 +165,8 @@ def long_row(
             lambda i: [*local[i][:count], _global_indices(local[i][count], starts[i], index_dtype)]
         )
     if len(runs) > 1:
-        pieces = exchanged(keys, runs, exact_cuts(keys.of([run[:count] for run in runs]), order))
+        sorted_keys = keys.with_shards([run[:count] for run in runs])
+        pieces = exchanged(keys, runs, exact_cuts(sorted_keys, order))
         runs = keys.run(lambda i: _sorted_again(pieces[i], keys, values, order))
     return [run[count:] for run in runs] if has_indices else runs
 
@@ -245,20 +238,17 @@ def argsort(keys: Any, *, descending: Any = False, axis: Any = -1, dtype: Any = 
     """Return the indices p that sort sharded keys stably: ``keys[p[0]] ≤ keys[p[1]] ≤ …``.
 
     Parameters and result are those of `gpualgo.argsort`, with sharded arrays for arrays; along the
-    sharded axis the result holds indices into the whole array. Cost and memory are those of
-    `radix_sort` with indices as values.
+    sharded axis the result holds indices into the whole array.
     """
     func_name = "argsort"
-    key_arg, sort_axis = parse_argument(keys, func_name, "keys").line(axis, func_name)
+    key_arg, sort_axis = parse_argument(keys, func_name, "keys").line(axis)
     first = key_arg.first
     options = {"descending": descending, "axis": sort_axis, "dtype": dtype}
     (dtype_,), _ = infer_result(ga.argsort, key_arg.places[0], key_arg.on(0), **options)
     check_index_dtype(dtype_, first.shape[sort_axis])
     if sort_axis != first.axis:
-        return key_arg.built(
-            key_arg.run(lambda i: ga.argsort(key_arg.on(i), **options)), first.axis
-        )
-    key_arg.require_one_row(sort_axis, func_name)
+        return key_arg.mapped(lambda i: ga.argsort(key_arg.on(i), **options))
+    key_arg.require_one_row(sort_axis)
     pieces = long_row(key_arg, None, Order(key_arg.form, descending), dtype_)
     return key_arg.built([indices for (indices,) in pieces])
 
@@ -278,12 +268,6 @@ def reduce_by_key(
     arrays of several dimensions must be sharded along the first. Keys may be in any order;
     `consecutive` is not supported. The result is sharded: distinct keys ascend from shard to shard,
     and the lengths of shards depend on the data.
-
-    Notes
-    -----
-    Each device reduces its shard by key. Then each device gets a range of keys, about as many as
-    the others, and reduces these by key again, in the order of the shards. The host waits for the
-    number of keys, for samples of them, and for the bounds of the ranges.
     """
     if checks.flag_argument(consecutive, "consecutive", _BY_KEY) or eq is not None:
         refuse(
@@ -292,7 +276,7 @@ def reduce_by_key(
         )  # fmt: skip
     k_arg = parse_argument(keys, _BY_KEY, "keys")
     x_arg = parse_argument(x, _BY_KEY, "x", k_arg.first)
-    k_arg, x_arg = k_arg.flat(_BY_KEY), x_arg.flat(_BY_KEY)
+    k_arg, x_arg = k_arg.flat(), x_arg.flat()
     return _by_key(k_arg, x_arg.on, x_arg.packed, init, op, dtype)
 
 
@@ -304,8 +288,7 @@ def unique(
 
     Parameters and result are those of `gpualgo.unique`, with sharded arrays for arrays; those of
     several dimensions must be sharded along the first. `return_inverse` is not supported. The
-    result is sharded like that of `reduce_by_key`, with `consecutive` of `run_length_encode`, which
-    tell the cost.
+    result is sharded like that of `reduce_by_key`, with `consecutive` of `run_length_encode`.
     """
     where = "unique"
     flags = {"consecutive": consecutive, "return_inverse": return_inverse,
@@ -313,7 +296,7 @@ def unique(
     consecutive, inverse, index, counts = [
         checks.flag_argument(flag, name, where) for name, flag in flags.items()
     ]
-    k_arg = parse_argument(x, where).flat(where)
+    k_arg = parse_argument(x, where).flat()
     if inverse:
         refuse(where, "return_inverse is not supported", "leave it out")
     if consecutive:
@@ -362,7 +345,7 @@ def _by_key(
 
 def _by_ranges(keys: Argument, runs: list[Run]) -> list[Run]:
     """Return for each device the slices of all runs whose keys are in its range, joined."""
-    order, distinct = Order(keys.form), keys.of([run[: len(keys.arrays)] for run in runs])
+    order, distinct = Order(keys.form), keys.with_shards([run[: len(keys.arrays)] for run in runs])
     lengths = distinct.first.lengths
     widths = [max(1, length // SAMPLES) for length in lengths]
     spans = [[(width - 1, n, width)] for width, n in zip(widths, lengths, strict=True)]
