@@ -10,6 +10,7 @@ import operator
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import Any, Self, TypeAlias
 
 import numpy as np
@@ -249,6 +250,34 @@ def scan_from(
         found = call(row, pack(prefix), op, axis=1, **options)
         return map_fields(lambda part: part.reshape(-1), found)
     return call(pack(parts), pack(prefix), op, axis=axis, **options)
+
+
+# --- Runs of equal neighbours that continue in the next pieces; a run is of the piece it begins in.
+
+Edges = tuple[int, Any, Any, Any]
+"""Of a piece: the number of runs, the first one's key and aggregate, and the last key."""
+Joint = tuple[int, Any, int]
+"""Of a piece: 1 if its first run began earlier, else 0; the aggregate of what continues its last
+run, or None; how many runs began earlier."""
+
+
+def joints(
+    edges: Sequence[Edges], is_same_run: Callable[[Any, Any], bool],
+    joined: Callable[[Any, Any], Any],
+) -> list[Joint]:  # fmt: skip
+    """Find where runs continue; `is_same_run`: whether a last key and a first one are of one."""
+    starts, continuations = [0] * len(edges), list[Any]([None] * len(edges))
+    behind: tuple[int, Any, Any] | None = None  # the next piece that has elements
+    for i, (count, head, aggregate, last_key) in reversed(list(enumerate(edges))):
+        if not count:
+            continue
+        if behind is not None and is_same_run(last_key, behind[1]):
+            starts[behind[0]], continuations[i] = 1, behind[2]
+            if count == 1:
+                aggregate = joined(aggregate, behind[2])
+        behind = i, head, aggregate
+    counts = (each[0] - start for each, start in zip(edges, starts, strict=True))
+    return list(zip(starts, continuations, accumulate(counts, initial=0), strict=False))
 
 
 # --- `unique`: of equal elements of several pieces, the first index and the sum of counts.

@@ -201,9 +201,8 @@ def histogram(
     bins = _snapshot(bins)
     w_arg = weights if weights is None or is_scalar(weights) else _weights(weights, x_arg)
     axes = x_arg.axes(axis)
-    dims = 1 if x_arg.form is None else len(x_arg.arrays)
     is_joint = x_arg.form is not None
-    ranges, unknown = unknown_ranges(bins, range, dims, is_joint)
+    ranges, unknown = unknown_ranges(bins, range, len(x_arg.arrays), is_joint)
     any_ranges = with_ranges(ranges, dict.fromkeys(unknown, (0, 1)), is_joint)
     small = w_arg.small() if isinstance(w_arg, Input) else w_arg
     (probe,), _ = _inputs.probe_call(
@@ -213,10 +212,13 @@ def histogram(
     if weights is None and not math.isnan(num_samples):
         arguments.counter_dtype(probe.dtype, num_samples)  # raises if it cannot hold the number
     graph = Graph("histogram", x_arg, bins, range, w_arg, axes, probe.dtype)
-    ranges_arg = _data_ranges(graph, x_arg, ranges, unknown) if unknown else ranges
+    if unknown:
+        ends = list(x_arg.each(graph, "ends", ends_of, x_arg, unknown).values())
+        names = {dim: x_arg.fields[dim][0] for dim in unknown}
+        ranges = graph.add("range", (), ranges_of, ends, ranges, names, is_joint)
     bins_arg = graph.shared("bins", bins)
     options = {"axis": axes, "dtype": probe.dtype}
-    args = ga.histogram, x_arg, bins_arg, ranges_arg
+    args = ga.histogram, x_arg, bins_arg, ranges
     refs = x_arg.each(graph, "chunk", call_on, *args, weights=w_arg, **options)
     shape = probe.shape[x_arg.first.ndim - len(axes) :]
     for row, ref in graph.trees("tree", refs, axes, sum_arrays).items():
@@ -247,14 +249,7 @@ def _weights(weights: Any, x: Input) -> Input:
     return w_arg.broadcast(x.first)
 
 
-def _data_ranges(graph: Graph, x: Input, ranges: Any, unknown: list[int]) -> TaskRef:
-    """Add the tasks that find the range of the data in some dimensions."""
-    ends = list(x.each(graph, "ends", ends_of, x, unknown).values())
-    names = {dim: x.fields[dim][0] for dim in unknown}
-    return graph.add("range", (), ranges_of, ends, ranges, names, x.form is not None)
-
-
-# --- within tasks -------------------------------------------------------------------------------
+# Within tasks:
 
 
 def ends_of(x: Any, dims: list[int]) -> Any:
@@ -476,7 +471,7 @@ def _scan(func_name: str, x: Any, init: Any, op: Any, axis: Any, reverse: Any, d
     if init is None and func_name == "exclusive_scan":  # every chunk must start from it
         initial = parse_init(local_op.identity_for(dtypes[0]), x_arg, other_axes, func_name)
     content = x_arg, initial, frozen, scan_axis, reverse, dtypes
-    graph = Graph(func_name.replace("_", "-"), *content)
+    graph = Graph(func_name, *content)
     fold = Fold(graph.shared("op", frozen), (scan_axis,), dtypes, x_arg.form)
     for row in blocks(x_arg.first, other_axes):
         _add_line(graph, call, x_arg, initial, fold, row, reverse)

@@ -85,7 +85,7 @@ class Graph:
         self.device = device()
         parts = [getattr(x, "content", (type(x).__name__, x)) for x in content]
         self.token = tokenize(gpualgo.__version__, self.device, name, *parts)
-        self.name = name
+        self.name = name.replace("_", "-")
         self.tasks: dict[Any, Any] = {}
 
     def key(self, step: str, *index: int) -> tuple[Any, ...]:

@@ -49,12 +49,6 @@ def flattened(chunk: Any) -> Any:
     return contiguous(chunk).reshape(-1)
 
 
-def broadcast_chunk(x: Any, index: Index) -> TaskRef:
-    """Return the task of the chunk that is broadcast to a chunk of the result."""
-    own_index = zip(index[len(index) - x.ndim :], x.numblocks, strict=True)
-    return TaskRef((x.name, *(0 if n == 1 else i for i, n in own_index)))
-
-
 def reshaped(x: Any, chunks: Chunks) -> Any:
     """Reshape a 1-D dask array to a grid of chunks, which take its elements in order."""
     shapes = list(product(*chunks))
@@ -96,8 +90,8 @@ class Input(Argument):
 
     def broadcast_chunk(self, index: Index) -> Chunk:
         """Return the chunk that is broadcast to a chunk of the result, as `chunk` does."""
-        refs = tuple(broadcast_chunk(x, index) for x in self.arrays)
-        return Chunk(self.source, index, refs)
+        own = zip(index[len(index) - self.first.ndim :], self.first.numblocks, strict=True)
+        return self.chunk(tuple(0 if n == 1 else i for i, n in own))._replace(place=index)
 
     def each(
         self, graph: Graph, step: str, function: Callable[..., Any], *args: Any, **options: Any

@@ -1,7 +1,7 @@
 """Sorts, and reductions by key: runs of chunks, cuts, then each result chunk made of slices.
 
-Sorts order equal keys by chunk and index, so equal keys, NaN, signed zeros and
-empty chunks need no special case.
+Sorts order equal keys by chunk and index, so equal keys, NaN, signed zeros and empty chunks need no
+special case.
 """
 
 from __future__ import annotations
@@ -20,10 +20,13 @@ from gpualgo._algorithms.radix_sort.cuts import Spans, Table, sample_width
 from gpualgo._arrays.forms import Form
 from gpualgo._distributed import (
     MERGES,
+    Edges,
+    Joint,
     Order,
     Parts,
     check_index_dtype,
     concatenate,
+    joints,
     namespace_of,
     packed,
 )
@@ -62,7 +65,7 @@ def radix_sort(
     order = Order(k_arg.form, descending, begin, end)
     options = {"axis": axis, **order.options}
     dtypes, form = _inputs.probe_dtypes(ga.radix_sort, k_arg.small(), small, **options)
-    return packed(form, _sort(func_name, k_arg, v_arg, order, axis, dtypes, None))
+    return packed(form, _sort(k_arg, v_arg, order, axis, dtypes))
 
 
 def argsort(keys: Any, *, descending: Any = False, axis: Any = -1, dtype: Any = None) -> Any:
@@ -75,10 +78,9 @@ def argsort(keys: Any, *, descending: Any = False, axis: Any = -1, dtype: Any = 
     order = Order(k_arg.form, descending)
     options = {"descending": descending, "axis": axis, "dtype": dtype}
     (index_dtype,), _ = _inputs.probe_dtypes(ga.argsort, k_arg.small(), **options)
-    sort_axis = checks.axis_of(checks.plain_axis(axis, func_name), k_arg.first.ndim, func_name)
-    length = math.prod(k_arg.first.shape) if sort_axis is None else k_arg.first.shape[sort_axis]
-    check_index_dtype(index_dtype, length)
-    return _sort(func_name, k_arg, None, order, axis, (index_dtype,), index_dtype)[0]
+    shape, axes = k_arg.first.shape, k_arg.axes(checks.plain_axis(axis, func_name))
+    check_index_dtype(index_dtype, math.prod(shape[a] for a in axes))
+    return _sort(k_arg, None, order, axis, (index_dtype,))[0]
 
 
 def _values(values: Any, keys: Input, func_name: str) -> Input:
@@ -91,57 +93,51 @@ def _values(values: Any, keys: Input, func_name: str) -> Input:
 
 
 def _sort(
-    func_name: str, keys: Input, values: Input | None, order: Order, axis: Any,
-    dtypes: tuple[Any, ...], indices: Any,
-) -> list[Any]:  # fmt: skip
-    """Return the sorted arrays; for an argsort `indices` is the dtype of indices, else None."""
+    keys: Input, values: Input | None, order: Order, axis: Any, dtypes: tuple[Any, ...]
+) -> list[Any]:
+    """Return the sorted arrays; for an argsort the indices."""
     ndim = keys.first.ndim
     keys, sort_axis = keys.line(axis)
     values = values and values.line(axis)[0]
     if keys.first.numblocks[sort_axis] == 1:
-        return _rows(func_name, keys, values, order, sort_axis, dtypes)
+        return _rows(keys, values, order, sort_axis, dtypes)
     keys.require_sizes("the index of a sorted element depends on all sizes")
     chunks = keys.first.chunks
     if ndim > 1 and axis is not None and keys.first.size == keys.first.shape[sort_axis]:
         keys, values = keys.flat(), values and values.flat()
-        flat_results = _sort(func_name, keys, values, order, 0, dtypes, indices)
-        return [reshaped(x, chunks) for x in flat_results]
+        return [reshaped(x, chunks) for x in _sort(keys, values, order, 0, dtypes)]
     if keys.first.ndim > 1:
         row_chunks = {a: -1 if a == sort_axis else "auto" for a in range(ndim)}
         keys = keys.rechunked(row_chunks)
         values = values and values.rechunked(keys.first.chunks)
-        return [x.rechunk(chunks) for x in _rows(func_name, keys, values, order, sort_axis, dtypes)]
-    return _long_row(func_name, keys, values, order, dtypes, indices)
+        return [x.rechunk(chunks) for x in _rows(keys, values, order, sort_axis, dtypes)]
+    return _long_row(keys, values, order, dtypes)
 
 
 def _rows(
-    func_name: str, keys: Input, values: Input | None, order: Order, axis: int,
-    dtypes: tuple[Any, ...],
-) -> list[Any]:  # fmt: skip
+    keys: Input, values: Input | None, order: Order, axis: int, dtypes: tuple[Any, ...]
+) -> list[Any]:
     """Sort chunks that hold whole rows."""
-    graph = Graph(func_name.replace("_", "-"), keys, values, order.options, axis, dtypes)
+    graph = Graph(keys.where, keys, values, order.options, axis, dtypes)
     options = {"axis": axis, **order.options}
-    if func_name == "argsort":
+    if keys.where == "argsort":
         options["dtype"] = dtypes[0]
     args = [x for x in (keys, values) if x is not None]
-    keys.each(graph, "", call_on, getattr(ga, func_name), *args, **options)
+    keys.each(graph, "", call_on, getattr(ga, keys.where), *args, **options)
     return result_arrays(graph, keys.first.chunks, dtypes, keys, values)
 
 
 def _long_row(
-    func_name: str, keys: Input, values: Input | None, order: Order, dtypes: tuple[Any, ...],
-    indices: Any,
-) -> list[Any]:  # fmt: skip
+    keys: Input, values: Input | None, order: Order, dtypes: tuple[Any, ...]
+) -> list[Any]:
     """Sort one row of several chunks."""
-    graph = Graph(func_name.replace("_", "-"), keys, values, order.options, dtypes)
+    graph = Graph(keys.where, keys, values, order.options, dtypes)
+    index_dtype = dtypes[0] if keys.where == "argsort" else None
     sizes = keys.first.chunks[0]
-    starts = [0, *accumulate(sizes)]
-    count, ranks = len(sizes), tuple(starts[1:-1])
-    width = sample_width(sizes)
+    ranks, width = tuple(accumulate(sizes))[:-1], sample_width(sizes)
     runs, samples = [], []
-    for i in range(count):
-        index_args = None if indices is None else (starts[i], indices)
-        args = keys.chunk((i,)), values and values.chunk((i,)), order, index_args
+    for i, start in enumerate((0, *ranks)):
+        args = keys.chunk((i,)), values and values.chunk((i,)), order, start, index_dtype
         runs.append(graph.add("run", (i,), sort_run, *args))
         samples.append(graph.add("sample", (i,), sample, runs[i], width))
     spans = graph.add("spans", (), order.brackets, samples, sizes, ranks, width)
@@ -149,19 +145,19 @@ def _long_row(
                for i, run in enumerate(runs)]  # fmt: skip
     table = graph.add("cuts", (), order.borders, windows, spans, sizes, ranks)
     forms = keys.form, values and values.form
-    for j, pieces in enumerate(add_exchange(graph, runs, table, count)):
-        graph.add("", (j,), merge, pieces, order, forms, indices is not None)
+    for j, pieces in enumerate(add_exchange(graph, runs, table, len(runs))):
+        graph.add("", (j,), merge, pieces, order, forms, index_dtype is not None)
     return result_arrays(graph, keys.first.chunks, dtypes, keys, values)
 
 
 # --- Within tasks: sorted runs, splitters, exact cuts, merges.
 
 
-def sort_run(keys: Any, values: Any, order: Order, indices: tuple[int, Any] | None) -> Run:
+def sort_run(keys: Any, values: Any, order: Order, start: int, index_dtype: Any) -> Run:
     """Sort a chunk along with its values, or with the global indices of its keys."""
-    if indices is not None:
-        (start, dtype), first = indices, unpack(keys)[0]
-        values = namespace_of(first).arange(start, start + len(first), dtype=dtype)
+    if index_dtype is not None:
+        first = unpack(keys)[0]
+        values = namespace_of(first).arange(start, start + len(first), dtype=index_dtype)
     return _sorted(keys, values, order)
 
 
@@ -297,27 +293,19 @@ def cut(own: Run, bounds: Parts | None, outputs: int, order: Order) -> Any:
 
 
 # --- Runs of equal neighbours that continue across chunks; each is output by the chunk it begins
-# in.
-#
-# One task gets the first and last runs of all chunks. It tells each chunk whether its first run
-# began earlier, and what later chunks add to its last run.
+# in. One task finds the joints from the first and last runs of all chunks.
 
 Runs = tuple[Parts, Parts, Parts]
 """Of a chunk: the first keys of its runs, the runs' aggregates, and the chunk's last key."""
-Edges = tuple[int, Parts, Parts, Parts]
-"""Of a chunk: the number of runs, the first key and aggregate, and the last key."""
-Joint = tuple[int, Parts | None, int]
-"""Of a chunk: 1 if its first run began earlier, else 0; the aggregate of what continues its last
-run; how many runs began earlier."""
 
 
 def add_run_chunks(graph: Graph, runs: list[TaskRef], by_key: ByKey) -> TaskRef:
     """Add the result chunks: the runs that begin in each chunk; return the task of the joints."""
     edges = [graph.add("edges", (i,), edges_of, run) for i, run in enumerate(runs)]
-    joints = graph.add("joints", (), by_key.joints, edges)
+    found = graph.add("joints", (), by_key.joints, edges)
     for i, run in enumerate(runs):
-        graph.add("", (i,), by_key.own_runs, run, joints, i)
-    return joints
+        graph.add("", (i,), by_key.own_runs, run, found, i)
+    return found
 
 
 def edges_of(own: Runs) -> Edges:
@@ -351,23 +339,15 @@ class ByKey:
         return call_on(ga.unique, x) if not aggregates else self._reduced(x, aggregates)
 
     def joints(self, edges: list[Edges]) -> list[Joint]:
-        starts, continuations = [0] * len(edges), list[Parts | None]([None] * len(edges))
-        behind: tuple[int, Parts, Parts] | None = None  # the next chunk that has elements
-        for i, (count, head, aggregate, last_key) in reversed(list(enumerate(edges))):
-            if not count:
-                continue
-            if behind is not None and self._is_same_run(last_key, behind[1]):
-                starts[behind[0]], continuations[i] = 1, behind[2]
-                if count == 1:
-                    aggregate = aggregate and self.fold.joined([aggregate, behind[2]], 0)
-            behind = i, head, aggregate
-        counts = (each[0] - start for each, start in zip(edges, starts, strict=True))
-        return list(zip(starts, continuations, accumulate(counts, initial=0), strict=False))
+        def joined(a: Parts, b: Parts) -> Parts:
+            return a and self.fold.joined([a, b], 0)
 
-    def own_runs(self, own: Runs, joints: list[Joint], number: int) -> Any:
+        return joints(edges, self._is_same_run, joined)
+
+    def own_runs(self, own: Runs, found: list[Joint], number: int) -> Any:
         """Return the runs that begin in a chunk; the last includes its continuation."""
         heads, aggregates, _ = own
-        start, continuation, _ = joints[number]
+        start, continuation, _ = found[number]
         last = len(heads[0]) - 1
         if continuation and start <= last:
             total = self.fold.joined([index_parts(aggregates, slice(last, None)), continuation], 0)
@@ -463,14 +443,14 @@ def unique(
     by_key = ByKey(flat_arg.form, Fold(op, (0,), int64, form_of_rest))
     outputs = len(runs)
     if consecutive:
-        joints = add_run_chunks(graph, runs, by_key)
+        found = add_run_chunks(graph, runs, by_key)
     else:
         outputs = add_grouped_chunks(graph, runs, by_key)
     chunks = ((math.nan,) * outputs,)
     results = result_arrays(graph, chunks, dtypes, flat_arg)
     if return_inverse:
         if consecutive:
-            inverse = _run_numbers(graph, x_arg, joints, results[0])
+            inverse = _run_numbers(graph, x_arg, found, results[0])
         else:
             inverse = _indices(graph, x_arg, outputs, results[0])
         results.insert(len(x_arg.arrays) + return_index, inverse)
@@ -486,11 +466,11 @@ def _indices(graph: Graph, x: Input, num_outputs: int, keys: Any) -> Any:
     return inv.array("", x.first.chunks, meta, [*x.arrays, keys])
 
 
-def _run_numbers(graph: Graph, x: Input, joints: TaskRef, keys: Any) -> Any:
+def _run_numbers(graph: Graph, x: Input, found: TaskRef, keys: Any) -> Any:
     """Return the number of the run that each element is in."""
     inv, flat = Graph("unique-inverse", graph.token), x.flat()
     for (i,) in blocks(flat.first):
-        inv.add("", (i,), run_numbers_of_chunk, flat.chunk((i,)), joints, i)
+        inv.add("", (i,), run_numbers_of_chunk, flat.chunk((i,)), found, i)
     meta = meta_like(x.first, 1, np.int64)
     run_ids = inv.array("", flat.first.chunks, meta, [*flat.arrays, keys])
     shape = x.first.shape
@@ -519,8 +499,8 @@ def indices_of_chunk(x: Any, outputs: list[Any], form: Form | None) -> Any:
     return ga.searchsorted(packed(form, concatenate(keys)), x)
 
 
-def run_numbers_of_chunk(x: Any, joints: list[Joint], number: int) -> Any:
+def run_numbers_of_chunk(x: Any, found: list[Joint], number: int) -> Any:
     """Return each element's run number; the chunk's first run may begin in an earlier chunk."""
     _, local = ga.unique(x, consecutive=True, return_inverse=True)
-    start, _, begun = joints[number]
+    start, _, begun = found[number]
     return local + (begun - start)

@@ -13,7 +13,6 @@ from gpualgo import _distributed
 from gpualgo._api.explain import describe
 from gpualgo._arrays.forms import Form, flatten_tuple, is_tuple
 from gpualgo._distributed import fields_of
-from gpualgo._driver.default_device import CPU
 from gpualgo._operators.operator import is_function
 from gpualgo.shards._devices import Device, contiguous, one_after_another
 from gpualgo.shards._shards import ShardedArray
@@ -39,10 +38,6 @@ class Argument(_distributed.Argument):
     def full(self) -> list[int]:
         """The indices of the shards that are not empty along the axis."""
         return [i for i, length in enumerate(self.first.lengths) if length]
-
-    @property
-    def is_on_host(self) -> bool:
-        return self.places[0].number == CPU
 
     def on(self, index: int) -> Any:
         """Return a shard, as the functions of one device take it."""

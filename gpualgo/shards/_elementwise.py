@@ -12,7 +12,8 @@ import numpy as np
 import gpualgo as ga
 from gpualgo._algorithms.runs import RunLengthEncoded
 from gpualgo._algorithms.transform.problem import is_scalar
-from gpualgo._distributed import fields_of
+from gpualgo._distributed import fields_of, joints
+from gpualgo._driver.default_device import CPU
 from gpualgo._pipeline import checks
 from gpualgo.shards import _devices
 from gpualgo.shards._arguments import (
@@ -134,34 +135,29 @@ def run_length_encode(x: Any, *, eq: Any = None) -> Any:
         lambda parts: (pack(parts[:-1]), parts[-1]), eq=eq,
     )  # fmt: skip
 
-    def continues(i: int) -> bool:
-        """Return whether the first element of a shard is in the run of the last one before it."""
-        before = x_arg.full[x_arg.full.index(i) - 1]
+    def is_same_run(before: int, i: int) -> bool:
+        """Return whether the first element of a shard is in the last run of one before it."""
         n = first.lengths[before]
         ends = [[cut(x.shards[before], 0, n - 1, n), cut(x.shards[i], 0, 0, 1)]
                 for x in x_arg.arrays]  # fmt: skip
         both = [one_after_another(each, x_arg.places[i], first.library) for each in ends]
-        found: bool = ga.run_length_encode(pack(both), eq=eq).lengths.shape[0] == 1
-        return found
+        (found,) = x_arg.run(lambda _: ga.run_length_encode(pack(both), eq=eq), [i])
+        return bool(found.lengths.shape[0] == 1)
 
-    joined = x_arg.run(continues, x_arg.full[1:])
-    lengths = all_on_host([cut(parts[i][-1], 0, 0, 1) for i in x_arg.full[1:]])
-    more = [0] * len(parts)  # elements of later shards that belong to a shard's last run
-    begun = x_arg.full[0] if x_arg.full else 0  # the shard whose last run is open
-    for i, is_joined, length in zip(x_arg.full[1:], joined, lengths, strict=True):
-        if is_joined:
-            more[begun] += int(length[0])
-            parts[i] = [cut(part, 0, 1, part.shape[0]) for part in parts[i]]
-        if parts[i][-1].shape[0]:
-            begun = i
+    heads = all_on_host([cut(lengths, 0, 0, 1) for *_, lengths in parts])
+    edges = [(part[-1].shape[0], i, int(heads[i].sum()), i) for i, part in enumerate(parts)]
+    found = joints(edges, is_same_run, operator.add)
 
-    def extend(i: int) -> None:
-        n = parts[i][-1].shape[0]
-        last = cut(parts[i][-1], 0, n - 1, n)
-        ga.transform(operator.add, last, more[i], out=last)
+    def own_runs(i: int) -> RunLengthEncoded:
+        start, more, _ = found[i]
+        *values, lengths = (cut(part, 0, start, part.shape[0]) for part in parts[i])
+        count = lengths.shape[0]
+        if more and count:
+            last = cut(lengths, 0, count - 1, count)
+            ga.transform(operator.add, last, more, out=last)
+        return RunLengthEncoded(pack(values), lengths)
 
-    x_arg.run(extend, [i for i in x_arg.seats if more[i]])
-    return x_arg.built([RunLengthEncoded(pack(part[:-1]), part[-1]) for part in parts])
+    return x_arg.built(x_arg.run(own_runs))
 
 
 def call_with_counts(
@@ -173,7 +169,7 @@ def call_with_counts(
     On GPUs all calls are queued, with outputs of maximal length, before the host waits.
     """
     first = source.first
-    if source.is_on_host:
+    if source.places[0].number == CPU:
         results = source.run(lambda i: function(*arguments(i), **options))
         return [fields_of(result)[0] for result in results]
 

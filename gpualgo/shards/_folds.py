@@ -272,7 +272,14 @@ def _scan(call: Any, x: Any, init: Any, op: Any, axis: Any, reverse: Any, dtype:
             init = as_operator(op, func_name, 2).identity_for(dtypes[0])
         prefixes = _prefixes(x_arg, order, init, op, scan_axis, reverse, dtypes)
         options["dtype"] = x_arg.packed(dtypes)
-    return x_arg.mapped(lambda i: _scan_shard(call, x_arg, i, prefixes.get(i), init, op, options))
+
+    def scanned(i: int) -> Any:
+        if i not in prefixes:
+            return call(x_arg.on(i), at_place(init, x_arg.places[i], x_arg), op, **options)
+        parts = [x.shards[i] for x in x_arg.arrays]
+        return scan_from(call, x_arg.packed, parts, prefixes[i], op, **options)
+
+    return x_arg.mapped(scanned)
 
 
 def _prefixes(
@@ -302,17 +309,6 @@ def _scan_order(x_arg: Argument, i: int, axis: int, reverse: bool) -> Any:
     if x_arg.first.library.name == "torch":  # torch has no negative strides
         parts = [ga.lazy.asarray(part) for part in parts]
     return x_arg.packed([part[backwards] for part in parts])
-
-
-def _scan_shard(
-    call: Any, x_arg: Argument, i: int, prefix: list[Any] | None, init: Any, op: Any,
-    options: dict[str, Any],
-) -> Any:  # fmt: skip
-    """Scan a shard, starting from its prefix."""
-    if prefix is None:
-        return call(x_arg.on(i), at_place(init, x_arg.places[i], x_arg), op, **options)
-    parts = [x.shards[i] for x in x_arg.arrays]
-    return scan_from(call, x_arg.packed, parts, prefix, op, **options)
 
 
 # --- `count`, `find` and extremes: a result of each shard, combined on the first device.

@@ -161,9 +161,13 @@ def long_row(
             return _merged(keys, order, views, index_dtype)
     if has_indices:
         starts, local = keys.first.starts, runs
-        runs = keys.run(
-            lambda i: [*local[i][:count], _global_indices(local[i][count], starts[i], index_dtype)]
-        )
+
+        def with_global_indices(i: int) -> Run:
+            start = index_dtype.type(starts[i])
+            indices = ga.transform(operator.add, local[i][count], start, dtype=index_dtype)
+            return [*local[i][:count], indices]
+
+        runs = keys.run(with_global_indices)
     if len(runs) > 1:
         sorted_keys = keys.with_shards([run[:count] for run in runs])
         pieces = exchanged(keys, runs, exact_cuts(sorted_keys, order))
@@ -224,11 +228,6 @@ def sorted_runs(
             return fields_of(ga.radix_sort(keys.on(i), moved, **order.options, stream=stream))[0]
 
     return keys.run(call)
-
-
-def _global_indices(positions: Any, start: int, dtype: Any) -> Any:
-    """Return positions in a shard as positions in the whole row."""
-    return ga.transform(operator.add, positions, dtype.type(start), dtype=dtype)
 
 
 # --- Argsort of sharded keys: a sort by key, with indices of which each merge makes global ones.
