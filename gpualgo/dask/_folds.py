@@ -34,7 +34,7 @@ from gpualgo._distributed import (
 from gpualgo._operators.operator import MAX_ARITY, is_function
 from gpualgo._pipeline import checks
 from gpualgo.dask import _inputs
-from gpualgo.dask._graph import Graph, Index, results_of
+from gpualgo.dask._graph import Graph, Index
 from gpualgo.dask._inputs import Input, blocks, is_dask
 from gpualgo.dask._tasks import (
     as_array,
@@ -67,15 +67,14 @@ def transform(op: Any, *arguments: Any, dtype: Any = None) -> Any:
     graph = Graph("transform", *inputs, frozen, dtypes)
     op_arg = graph.shared("op", frozen)
     arrays = [part for x in inputs if isinstance(x, Input) for part in x.arrays]
-    arrays = _inputs.align_chunks(arrays, "transform")
+    arrays, chunks = _inputs.align_chunks(arrays, "transform")
     aligned = iter(arrays)
     inputs = [x.of(islice(aligned, len(x.arrays))) if isinstance(x, Input) else x for x in inputs]
-    chunks = _inputs.broadcast_chunks(arrays)
     acc_dtype = packed(form, dtypes)
     for index in product(*map(range, map(len, chunks))):
         args = [x.broadcast_chunk(index) if isinstance(x, Input) else x for x in inputs]
         graph.call("", index, ga.transform, op_arg, *args, dtype=acc_dtype)
-    return results_of(graph, form, chunks, dtypes, *inputs)
+    return packed(form, graph.results(chunks, dtypes, *inputs))
 
 
 def select(x: Any, predicate: Any) -> Any:
@@ -97,7 +96,7 @@ def select(x: Any, predicate: Any) -> Any:
     mask = kept if isinstance(kept, Input) else graph.shared("op", kept)
     x_arg.each(graph, "", call_on, ga.select, x_arg, mask)
     chunks = ((math.nan,) * x_arg.first.numblocks[0],)
-    return results_of(graph, form, chunks, dtypes, x_arg, mask)
+    return packed(form, graph.results(chunks, dtypes, x_arg, mask))
 
 
 def _masked(x: Any, predicate: Any) -> tuple[Input, Input]:
@@ -139,7 +138,7 @@ def searchsorted(
     for row, ref in graph.trees("tree", refs, (0,), sum_arrays).items():
         graph.alias("", row[1:], ref)
     chunks = () if v_arg is None else v_arg.first.chunks
-    return results_of(graph, None, chunks, (index_dtype,), a_arg, v_arg)
+    return graph.results(chunks, (index_dtype,), a_arg, v_arg)[0]
 
 
 def top_k(x: Any, k: Any, *, axis: Any = -1, mode: Any = "largest") -> Any:
@@ -166,7 +165,7 @@ def top_k(x: Any, k: Any, *, axis: Any = -1, mode: Any = "largest") -> Any:
     for row, ref in graph.trees("tree", refs, (k_axis,), top_of_several, k, k_axis, mode).items():
         graph.alias("", row, ref)
     chunks = tuple((k,) if a == k_axis else c for a, c in enumerate(x_arg.first.chunks))
-    return results_of(graph, form, chunks, dtypes, x_arg)
+    return packed(form, graph.results(chunks, dtypes, x_arg))
 
 
 def top_of_chunk(x: Any, start: int, k: int, axis: int, mode: Any) -> Parts:
@@ -226,7 +225,7 @@ def histogram(
         graph.alias("", (*kept, *(0,) * len(shape)), ref)
     other_chunks = (c for a, c in enumerate(x_arg.first.chunks) if a not in axes)
     result_chunks = (*other_chunks, *((extent,) for extent in shape))
-    return results_of(graph, None, result_chunks, (probe.dtype,), x_arg, w_arg)
+    return graph.results(result_chunks, (probe.dtype,), x_arg, w_arg)[0]
 
 
 def _snapshot(bins: Any) -> Any:
@@ -349,7 +348,7 @@ def reduce(
         graph.add("", out, fold.finished, ref, initial.chunk(row), keepdims)
     chunks = tuple((1,) if a in axes else sizes for a, sizes in enumerate(x_arg.first.chunks)
                    if keepdims or a in other_axes)  # fmt: skip
-    return results_of(graph, form, chunks, dtypes, x_arg, initial.source)
+    return packed(form, graph.results(chunks, dtypes, x_arg, initial.source))
 
 
 @dataclass(frozen=True)
@@ -476,7 +475,7 @@ def _scan(func_name: str, x: Any, init: Any, op: Any, axis: Any, reverse: Any, d
     for row in blocks(x_arg.first, other_axes):
         _add_line(graph, call, x_arg, initial, fold, row, reverse)
     chunks = x_arg.first.chunks
-    return results_of(graph, form, chunks, dtypes, x_arg, initial.source)
+    return packed(form, graph.results(chunks, dtypes, x_arg, initial.source))
 
 
 def _add_line(

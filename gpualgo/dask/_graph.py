@@ -1,4 +1,4 @@
-"""Task graphs, and the only code that makes dask arrays of them and packs these as results."""
+"""Task graphs, and the only code that makes dask arrays of them."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ from dask.base import tokenize
 from dask.task_spec import Alias, DataNode, Task, TaskRef
 
 import gpualgo
-from gpualgo._arrays.forms import Form
-from gpualgo._distributed import packed
 from gpualgo._driver import default_device
 from gpualgo.dask import _tasks
 
@@ -157,6 +155,24 @@ class Graph:
         graph = HighLevelGraph.from_collections(name, self.tasks, dependencies=list(sources))
         return da.Array(graph, name, chunks, meta=meta)
 
+    def results(self, chunks: Chunks, dtypes: Sequence[Any], *inputs: Any) -> list[Any]:
+        """Return a dask array for each dtype, like the first input's; tasks return tuples of them.
+
+        Tasks read the arrays of those of the inputs that are arguments.
+        """
+        sources = [array for x in inputs for array in getattr(x, "arrays", ())]
+        metas = [_tasks.meta_like(sources[0], len(chunks), dtype) for dtype in dtypes]
+        whole = self.array("", chunks, metas[0], sources)
+        if len(dtypes) == 1:
+            return [whole]
+        results = []
+        for number, meta in enumerate(metas):
+            part = Graph(f"{self.name}-item", self.token, "", number)
+            for index in product(*map(range, map(len, chunks))):
+                part.add("", index, operator.getitem, TaskRef((whole.name, *index)), number)
+            results.append(part.array("", chunks, meta, [whole]))
+        return results
+
 
 def device() -> Any:
     """Return the name of the device that processes host chunks: the default device of the caller.
@@ -165,32 +181,3 @@ def device() -> Any:
     """
     number = default_device.current()
     return "cpu" if number == default_device.AUTO else default_device.name_of(number)
-
-
-# --- Results: the dask arrays of a step's tasks, packed as on a single machine.
-
-
-def results_of(
-    graph: Graph, form: Form | None, chunks: Chunks, dtypes: Sequence[Any], *inputs: Any
-) -> Any:
-    """Return a dask array for each dtype, packed in their form; as `result_arrays`."""
-    return packed(form, result_arrays(graph, chunks, dtypes, *inputs))
-
-
-def result_arrays(graph: Graph, chunks: Chunks, dtypes: Sequence[Any], *inputs: Any) -> list[Any]:
-    """Return a dask array for each dtype; tasks return tuples if there are several.
-
-    Tasks read the arrays of those of the inputs that are arguments. Results are like the first.
-    """
-    sources = [array for x in inputs for array in getattr(x, "arrays", ())]
-    metas = [_tasks.meta_like(sources[0], len(chunks), dtype) for dtype in dtypes]
-    whole = graph.array("", chunks, metas[0], sources)
-    if len(dtypes) == 1:
-        return [whole]
-    results = []
-    for number, meta in enumerate(metas):
-        part = Graph(f"{graph.name}-item", graph.token, "", number)
-        for index in product(*map(range, map(len, chunks))):
-            part.add("", index, operator.getitem, TaskRef((whole.name, *index)), number)
-        results.append(part.array("", chunks, meta, [whole]))
-    return results

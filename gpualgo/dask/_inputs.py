@@ -130,7 +130,7 @@ class Input(Argument):
     def broadcast(self, like: Any) -> Input:
         if equal_chunks(self.first.chunks, like.chunks):
             return self
-        cut = (align_chunks([like, x], self.where)[1] for x in self.arrays)
+        cut = (align_chunks([like, x], self.where)[0][1] for x in self.arrays)
         return self.of(da.broadcast_to(x, like.shape, like.chunks) for x in cut)
 
     def rechunked(self, chunks: Any) -> Input:
@@ -199,14 +199,14 @@ def _aligned(arrays: list[Any], func_name: str, name: str) -> list[Any]:
     except ValueError:
         told = f"{func_name}: shapes {', '.join(str(x.shape) for x in arrays)} of {name}"
         raise ValueError(f"{told} do not broadcast together") from None
-    aligned = align_chunks(arrays, func_name)
-    return [da.broadcast_to(x, shape, broadcast_chunks(aligned)) for x in aligned]
+    aligned, chunks = align_chunks(arrays, func_name)
+    return [da.broadcast_to(x, shape, chunks) for x in aligned]
 
 
-def align_chunks(arrays: Sequence[Any], where: str) -> list[Any]:
+def align_chunks(arrays: Sequence[Any], where: str) -> tuple[list[Any], Chunks]:
     """Rechunk arrays for elementwise work: along each axis like the first that is not broadcast.
 
-    Arrays that are broadcast along an axis have one chunk there.
+    Arrays that are broadcast along an axis have one chunk there. Also return the result's chunks.
     """
     ndim = max(x.ndim for x in arrays)
     axis_chunks: list[Any] = [None] * ndim
@@ -225,18 +225,7 @@ def align_chunks(arrays: Sequence[Any], where: str) -> list[Any]:
                 shapes = ", ".join(str(each.shape) for each in arrays)
                 raise ValueError(f"{where}: shapes {shapes} do not broadcast together")
         aligned.append(rechunked(x, tuple(chunks)))
-    return aligned
-
-
-def broadcast_chunks(arrays: Sequence[Any]) -> Chunks:
-    """Return the chunks of the broadcast of arrays that `align_chunks` returned."""
-    ndim = max(x.ndim for x in arrays)
-    chunks: list[Any] = [(1,)] * ndim
-    for x in arrays:
-        for axis, sizes in enumerate(x.chunks, ndim - x.ndim):
-            if sizes != (1,) and sum(chunks[axis]) == 1:
-                chunks[axis] = sizes
-    return tuple(chunks)
+    return aligned, tuple(axis_chunks)
 
 
 def equal_chunks(a: Chunks, b: Chunks) -> bool:

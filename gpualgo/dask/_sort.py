@@ -33,7 +33,7 @@ from gpualgo._distributed import (
 from gpualgo._pipeline import checks
 from gpualgo.dask import _inputs
 from gpualgo.dask._folds import Fold, parse_init
-from gpualgo.dask._graph import Graph, result_arrays, results_of
+from gpualgo.dask._graph import Graph
 from gpualgo.dask._inputs import Input, blocks, reshaped
 from gpualgo.dask._tasks import (
     call_on,
@@ -124,7 +124,7 @@ def _rows(
         options["dtype"] = dtypes[0]
     args = [x for x in (keys, values) if x is not None]
     keys.each(graph, "", call_on, getattr(ga, keys.where), *args, **options)
-    return result_arrays(graph, keys.first.chunks, dtypes, keys, values)
+    return graph.results(keys.first.chunks, dtypes, keys, values)
 
 
 def _long_row(
@@ -147,7 +147,7 @@ def _long_row(
     forms = keys.form, values and values.form
     for j, pieces in enumerate(add_exchange(graph, runs, table, len(runs))):
         graph.add("", (j,), merge, pieces, order, forms, index_dtype is not None)
-    return result_arrays(graph, keys.first.chunks, dtypes, keys, values)
+    return graph.results(keys.first.chunks, dtypes, keys, values)
 
 
 # --- Within tasks: sorted runs, splitters, exact cuts, merges.
@@ -403,7 +403,7 @@ def reduce_by_key(
     else:
         add_run_chunks(graph, runs, by_key)
     chunks = ((math.nan,) * outputs,)
-    return results_of(graph, form, chunks, dtypes, x_arg, key_arg, initial.source)
+    return packed(form, graph.results(chunks, dtypes, x_arg, key_arg, initial.source))
 
 
 # --- `unique`: the distinct elements of each chunk, combined by value or by neighbours.
@@ -447,7 +447,7 @@ def unique(
     else:
         outputs = add_grouped_chunks(graph, runs, by_key)
     chunks = ((math.nan,) * outputs,)
-    results = result_arrays(graph, chunks, dtypes, flat_arg)
+    results = graph.results(chunks, dtypes, flat_arg)
     if return_inverse:
         if consecutive:
             inverse = _run_numbers(graph, x_arg, found, results[0])
