@@ -1,6 +1,7 @@
 """The algorithms on dask arrays: they build dask graphs, with calls of gpualgo for each chunk.
 
-The section on dask of docs/scale.md tells how many tasks they take and what workers hold.
+https://github.com/gpualgo/gpualgo/blob/main/docs/scale.md tells how many
+tasks they take and what workers hold.
 """
 
 from __future__ import annotations

@@ -34,9 +34,10 @@ from gpualgo._distributed import (
 from gpualgo._operators.operator import MAX_ARITY, is_function
 from gpualgo._pipeline import checks
 from gpualgo.dask import _inputs
-from gpualgo.dask._graph import Graph, Index
 from gpualgo.dask._inputs import Input, blocks, is_dask
 from gpualgo.dask._tasks import (
+    Graph,
+    Index,
     as_array,
     call_on,
     dumps,

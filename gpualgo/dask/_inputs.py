@@ -17,9 +17,17 @@ from dask.task_spec import TaskRef
 from gpualgo._arrays.forms import Form, flatten_tuple
 from gpualgo._distributed import Argument, fields_of, library_of, packed, refuse_recording
 from gpualgo._driver.default_device import default_device
-from gpualgo.dask import _graph
-from gpualgo.dask._graph import Chunks, Graph, Index
-from gpualgo.dask._tasks import Chunk, Source, contiguous, empty_like, meta_like
+from gpualgo.dask._tasks import (
+    Chunk,
+    Chunks,
+    Graph,
+    Index,
+    Source,
+    contiguous,
+    device,
+    empty_like,
+    meta_like,
+)
 
 # --- Flatten, broadcast and reshape dask arrays.
 
@@ -250,7 +258,7 @@ def probe_call(function: Callable[..., Any], *args: Any, **options: Any) -> tupl
 
     So results have the dtypes of a single machine, and wrong arguments raise its errors.
     """
-    with default_device(_graph.device()):
+    with default_device(device()):
         result = function(*args, **options)
     parts, form = fields_of(result)
     return tuple(parts), form

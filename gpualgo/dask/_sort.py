@@ -33,9 +33,9 @@ from gpualgo._distributed import (
 from gpualgo._pipeline import checks
 from gpualgo.dask import _inputs
 from gpualgo.dask._folds import Fold, parse_init
-from gpualgo.dask._graph import Graph
 from gpualgo.dask._inputs import Input, blocks, reshaped
 from gpualgo.dask._tasks import (
+    Graph,
     call_on,
     copy_slice,
     index_parts,
