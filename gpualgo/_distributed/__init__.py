@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import operator
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 
 import gpualgo as ga
 from gpualgo._algorithms.radix_sort.cuts import Spans, Table, borders, narrowed
 from gpualgo._arrays.forms import Form, flatten_tuple
+from gpualgo._base import recording
+from gpualgo._pipeline import checks
 
 # --- Elements are arrays of their fields: of NumPy or CuPy.
 
@@ -48,6 +51,54 @@ def concatenate(several: Sequence[Parts], axis: int = 0) -> Parts:
         return several[0]
     fields = zip(*several, strict=True)
     return tuple(namespace_of(each[0]).concatenate(each, axis=axis) for each in fields)
+
+
+# --- Arguments.
+
+
+@dataclass(frozen=True)
+class Argument:
+    """An argument: an array in pieces for each field of an element, all cut alike."""
+
+    arrays: tuple[Any, ...]
+    form: Form | None
+    where: str  # the function called
+    name: str
+
+    @property
+    def first(self) -> Any:
+        """One of the arrays: all have its shape and pieces."""
+        return self.arrays[0]
+
+    def of(self, arrays: Iterable[Any]) -> Self:
+        """Return the argument with other arrays."""
+        return replace(self, arrays=tuple(arrays))
+
+    def packed(self, parts: Parts) -> Any:
+        """Return the elements that parts form."""
+        return packed(self.form, parts)
+
+    def flat(self) -> Self:
+        """Return the argument flattened in C order."""
+        raise NotImplementedError
+
+    def line(self, axis: Any) -> tuple[Self, int]:
+        """Return the argument and the axis to work along; None flattens it."""
+        line = checks.axis_of(checks.plain_axis(axis, self.where), self.first.ndim, self.where)
+        return (self.flat(), 0) if line is None else (self, line)
+
+    def axes(self, axis: Any) -> tuple[int, ...]:
+        """Return the axes that a call reduces."""
+        return checks.axes_of(checks.plain_axes(axis, self.where), self.first.ndim, self.where)
+
+
+def refuse_recording(where: str, name: str, kind: str, instead: str) -> None:
+    """Raise TypeError for an array in pieces while a call is only recorded."""
+    if recording.active and recording.current() is not None:
+        raise TypeError(
+            f"{where}: {name} is a {kind}, which prepare, explain and graphs do not accept; "
+            f"pass arrays {instead}"
+        )
 
 
 # --- Sorted runs, one of each piece. Elements are ordered by key, equal keys by run and index: the
@@ -199,6 +250,34 @@ def scan_from(
         found = call(row, pack(prefix), op, axis=1, **options)
         return map_fields(lambda part: part.reshape(-1), found)
     return call(pack(parts), pack(prefix), op, axis=axis, **options)
+
+
+# --- Runs of equal neighbours that continue in the next pieces; a run is of the piece it begins in.
+
+Edges = tuple[int, Any, Any, Any]
+"""Of a piece: the number of runs, the first one's key and aggregate, and the last key."""
+Joint = tuple[int, Any, int]
+"""Of a piece: 1 if its first run began earlier, else 0; the aggregate of what continues its last
+run, or None; how many runs began earlier."""
+
+
+def joints(
+    edges: Sequence[Edges], is_same_run: Callable[[Any, Any], bool],
+    joined: Callable[[Any, Any], Any],
+) -> list[Joint]:  # fmt: skip
+    """Find where runs continue; `is_same_run`: whether a last key and a first one are of one."""
+    starts, continuations = [0] * len(edges), list[Any]([None] * len(edges))
+    behind: tuple[int, Any, Any] | None = None  # the next piece that has elements
+    for i, (count, head, aggregate, last_key) in reversed(list(enumerate(edges))):
+        if not count:
+            continue
+        if behind is not None and is_same_run(last_key, behind[1]):
+            starts[behind[0]], continuations[i] = 1, behind[2]
+            if count == 1:
+                aggregate = joined(aggregate, behind[2])
+        behind = i, head, aggregate
+    counts = (each[0] - start for each, start in zip(edges, starts, strict=True))
+    return list(zip(starts, continuations, accumulate(counts, initial=0), strict=False))
 
 
 # --- `unique`: of equal elements of several pieces, the first index and the sum of counts.

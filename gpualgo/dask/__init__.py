@@ -1,4 +1,8 @@
-"""The algorithms on dask arrays: they build dask graphs, with calls of gpualgo for each chunk."""
+"""The algorithms on dask arrays: they build dask graphs, with calls of gpualgo for each chunk.
+
+https://github.com/gpualgo/gpualgo/blob/main/docs/scale.md tells how many
+tasks they take and what workers hold.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +15,17 @@ except ImportError as error:
     ) from error
 
 from gpualgo._algorithms import show_signatures as _show_signatures
-from gpualgo.dask._by_key import reduce_by_key, unique
-from gpualgo.dask._chunks import searchsorted, select, top_k, transform
-from gpualgo.dask._folds import exclusive_scan, histogram, inclusive_scan, reduce
-from gpualgo.dask._sort import argsort, radix_sort
+from gpualgo.dask._folds import (
+    exclusive_scan,
+    histogram,
+    inclusive_scan,
+    reduce,
+    searchsorted,
+    select,
+    top_k,
+    transform,
+)
+from gpualgo.dask._sort import argsort, radix_sort, reduce_by_key, unique
 
 __all__ = [
     "argsort",

@@ -1,4 +1,4 @@
-"""`reduce`, scans and `histogram`: results of chunks, combined in a tree or in a chain of prefixes.
+"""Calls on each chunk alone, or whose results are combined in a tree or in a chain of prefixes.
 
 A reduction applies `init` once, last; a scan applies it to the first chunk with elements.
 """
@@ -10,6 +10,7 @@ import math
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate, islice, product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,24 +24,163 @@ from gpualgo._distributed import (
     Parts,
     concatenate,
     map_fields,
+    namespace_of,
     on_host,
     packed,
     scan_from,
     unknown_ranges,
     with_ranges,
 )
+from gpualgo._operators.operator import MAX_ARITY, is_function
 from gpualgo._pipeline import checks
 from gpualgo.dask import _inputs
-from gpualgo.dask._graph import Graph, Index, results_of
-from gpualgo.dask._inputs import Input, blocks
+from gpualgo.dask._inputs import Input, blocks, is_dask
 from gpualgo.dask._tasks import (
+    Graph,
+    Index,
     as_array,
+    call_on,
     dumps,
     pickle_operator,
     result,
     sum_arrays,
     unpack,
 )
+
+# --- Functions of chunks alone; `searchsorted` and `top_k` with a tree.
+
+
+def transform(op: Any, *arguments: Any, dtype: Any = None) -> Any:
+    """Return a function applied to each element: ``result[i] = op(a[i], b[i], …)``.
+
+    Parameters and result are those of `gpualgo.transform`, with dask arrays for arrays; arguments
+    may also be numbers and NumPy or CuPy arrays. Along each axis the result has the chunks of the
+    first array that is not broadcast there. Chunks of unknown size are accepted.
+    """
+    count = len(arguments)
+    if not 0 < count <= MAX_ARITY:
+        raise TypeError(f"transform: pass 1 to {MAX_ARITY} arguments after op, got {count}")
+    local_op, frozen = pickle_operator(op, "transform", count)
+    names = "transform", "an argument"
+    inputs = [x if is_scalar(x) else _inputs.parse_argument(x, *names) for x in arguments]
+    small = [x.small(0) if isinstance(x, Input) else x for x in inputs]
+    dtypes, form = _inputs.probe_dtypes(ga.transform, local_op, *small, dtype=dtype)
+    graph = Graph("transform", *inputs, frozen, dtypes)
+    op_arg = graph.shared("op", frozen)
+    arrays = [part for x in inputs if isinstance(x, Input) for part in x.arrays]
+    arrays, chunks = _inputs.align_chunks(arrays, "transform")
+    aligned = iter(arrays)
+    inputs = [x.of(islice(aligned, len(x.arrays))) if isinstance(x, Input) else x for x in inputs]
+    acc_dtype = packed(form, dtypes)
+    for index in product(*map(range, map(len, chunks))):
+        args = [x.broadcast_chunk(index) if isinstance(x, Input) else x for x in inputs]
+        graph.call("", index, ga.transform, op_arg, *args, dtype=acc_dtype)
+    return packed(form, graph.results(chunks, dtypes, *inputs))
+
+
+def select(x: Any, predicate: Any) -> Any:
+    """Return the elements for which a predicate is true, in their order: ``x[predicate(x)]``.
+
+    Parameters and result are those of `gpualgo.select`, with dask arrays for arrays. The result has
+    a chunk for each of x, of unknown size; ``compute_chunk_sizes()`` computes the sizes.
+    """
+    small: Any
+    kept: Any
+    if not is_dask(predicate) and is_function(predicate, "select"):
+        x_arg = _inputs.parse_argument(x, "select").flat()
+        small, kept = pickle_operator(predicate, "select", 1)
+    else:
+        x_arg, kept = _masked(x, predicate)
+        small = kept.small()
+    dtypes, form = _inputs.probe_dtypes(ga.select, x_arg.small(), small)
+    graph = Graph("select", x_arg, kept)
+    mask = kept if isinstance(kept, Input) else graph.shared("op", kept)
+    x_arg.each(graph, "", call_on, ga.select, x_arg, mask)
+    chunks = ((math.nan,) * x_arg.first.numblocks[0],)
+    return packed(form, graph.results(chunks, dtypes, x_arg, mask))
+
+
+def _masked(x: Any, predicate: Any) -> tuple[Input, Input]:
+    """Return elements and the bool array, flattened and with the same chunks."""
+    like = predicate if is_dask(predicate) else None
+    x_arg = _inputs.parse_argument(x, "select", like=like)
+    mask = _inputs.parse_argument(predicate, "select", "predicate", like=x_arg.first)
+    _inputs.check_shapes(mask, x_arg, "predicate has", "pass a bool for each element")
+    return x_arg.flat(), mask.rechunked(x_arg.first.chunks).flat()
+
+
+def searchsorted(
+    a: Any, v: Any, *, side: str = "left", less: Any = None, descending: Any = False,
+    dtype: Any = None,
+) -> Any:  # fmt: skip
+    """Return the indices r at which elements belong in a sorted array: ``a[r-1] < v ≤ a[r]``.
+
+    Parameters and result are those of `gpualgo.searchsorted`; a or v, or both, are dask arrays, and
+    the result has the chunks of v. Chunks of unknown size are accepted. There is a task for each
+    pair of chunks: if a fits in memory, make it one chunk or a NumPy array.
+    """
+    a_arg = _inputs.parse_argument(a, "searchsorted", "a")
+    v_arg = None if is_scalar(v) else _inputs.parse_argument(v, "searchsorted", "v")
+    local_less, frozen = (None, None) if less is None else pickle_operator(less, "searchsorted")
+    small = v if v_arg is None else v_arg.small()
+    options = {"side": side, "less": local_less, "descending": descending, "dtype": dtype}
+    (index_dtype,), _ = _inputs.probe_dtypes(ga.searchsorted, a_arg.small(), small, **options)
+    length = a_arg.first.shape[0]
+    if length > np.iinfo(index_dtype).max:
+        told = f"searchsorted: dtype {index_dtype} cannot hold indices up to {length}"
+        raise ValueError(f"{told}; pass a wider dtype=")
+    content = v if v_arg is None else v_arg
+    graph = Graph("searchsorted", a_arg, content, side, frozen, descending, index_dtype)
+    less_arg = graph.shared("less", frozen)
+    options["less"], options["dtype"], refs = less_arg, index_dtype, {}
+    for (i,), index in product(blocks(a_arg.first), [()] if v_arg is None else blocks(v_arg.first)):
+        args = a_arg.chunk((i,)), v if v_arg is None else v_arg.chunk(index)
+        refs[i, *index] = graph.call("chunk", (i, *index), ga.searchsorted, *args, **options)
+    for row, ref in graph.trees("tree", refs, (0,), sum_arrays).items():
+        graph.alias("", row[1:], ref)
+    chunks = () if v_arg is None else v_arg.first.chunks
+    return graph.results(chunks, (index_dtype,), a_arg, v_arg)[0]
+
+
+def top_k(x: Any, k: Any, *, axis: Any = -1, mode: Any = "largest") -> Any:
+    """Return the k largest (or smallest) elements in order, and their indices.
+
+    Parameters and result are those of `gpualgo.top_k`, with dask arrays for arrays. The result has
+    the same bits, and one chunk along the axis, where chunk sizes must be known.
+    """
+    x_arg = _inputs.parse_argument(x, "top_k")
+    k = checks.integer(k, "k", "top_k")
+    x_arg, k_axis = x_arg.line(axis)
+    x_arg.require_sizes("indices depend on all sizes")
+    extent = x_arg.first.shape[k_axis]
+    if not 0 <= k <= extent:  # the call raises the error
+        whole = np.broadcast_to(x_arg.small(), x_arg.first.shape)
+        _inputs.probe_call(ga.top_k, whole, k, axis=k_axis)
+    options = {"axis": k_axis, "mode": mode}
+    dtypes, form = _inputs.probe_dtypes(ga.top_k, x_arg.small(), min(k, 1), **options)
+    graph = Graph("top-k", x_arg, k, k_axis, mode)
+    starts, refs = [0, *accumulate(x_arg.first.chunks[k_axis])], {}
+    for index in blocks(x_arg.first):
+        args = x_arg.chunk(index), starts[index[k_axis]], k, k_axis, mode
+        refs[index] = graph.add("chunk", index, top_of_chunk, *args)
+    for row, ref in graph.trees("tree", refs, (k_axis,), top_of_several, k, k_axis, mode).items():
+        graph.alias("", row, ref)
+    chunks = tuple((k,) if a == k_axis else c for a, c in enumerate(x_arg.first.chunks))
+    return packed(form, graph.results(chunks, dtypes, x_arg))
+
+
+def top_of_chunk(x: Any, start: int, k: int, axis: int, mode: Any) -> Parts:
+    """Return the top elements of a chunk, and their global indices."""
+    values, indices = ga.top_k(x, min(k, x.shape[axis]), axis=axis, mode=mode)
+    return values, indices + start
+
+
+def top_of_several(several: list[Parts], k: int, axis: int, mode: Any) -> Parts:
+    """Return the top of several chunks' results; on ties, earlier chunks win."""
+    values, indices = concatenate(several, axis)
+    top, order = ga.top_k(values, min(k, values.shape[axis]), axis=axis, mode=mode)
+    return top, namespace_of(indices).take_along_axis(indices, order, axis)
+
 
 # --- `histogram`: counts each chunk and adds the counts in a tree; two passes without a range.
 
@@ -54,22 +194,15 @@ def histogram(
     Parameters and result are those of `gpualgo.histogram`, with dask arrays for arrays and for
     `weights`; `bins` and `range` must not be dask arrays. Counts and integer sums equal those of a
     single machine; sums of other weights are rounded once per chunk and once per addition. Chunks
-    of unknown size are accepted.
-
-    Notes
-    -----
-    With `range` or edges x is read once, by a task for each chunk. Without them a first pass finds
-    the minimum and maximum, and all chunks are kept between the two passes, on disk if they do not
-    fit in memory: pass `range` if you know it. A worker holds the chunks that it works on, and the
-    counts of each.
+    of unknown size are accepted. Without `range` or edges x is read twice: pass `range` if you know
+    it.
     """
     x_arg = _inputs.parse_argument(x, "histogram")
     bins = _snapshot(bins)
     w_arg = weights if weights is None or is_scalar(weights) else _weights(weights, x_arg)
     axes = x_arg.axes(axis)
-    dims = 1 if x_arg.form is None else len(x_arg.arrays)
     is_joint = x_arg.form is not None
-    ranges, unknown = unknown_ranges(bins, range, dims, is_joint)
+    ranges, unknown = unknown_ranges(bins, range, len(x_arg.arrays), is_joint)
     any_ranges = with_ranges(ranges, dict.fromkeys(unknown, (0, 1)), is_joint)
     small = w_arg.small() if isinstance(w_arg, Input) else w_arg
     (probe,), _ = _inputs.probe_call(
@@ -79,21 +212,21 @@ def histogram(
     if weights is None and not math.isnan(num_samples):
         arguments.counter_dtype(probe.dtype, num_samples)  # raises if it cannot hold the number
     graph = Graph("histogram", x_arg, bins, range, w_arg, axes, probe.dtype)
-    ranges_arg = _data_ranges(graph, x_arg, ranges, unknown) if unknown else ranges
+    if unknown:
+        ends = list(x_arg.each(graph, "ends", ends_of, x_arg, unknown).values())
+        names = {dim: x_arg.fields[dim][0] for dim in unknown}
+        ranges = graph.add("range", (), ranges_of, ends, ranges, names, is_joint)
     bins_arg = graph.shared("bins", bins)
     options = {"axis": axes, "dtype": probe.dtype}
-    refs: dict[Index, TaskRef] = {}
-    for index in blocks(x_arg.first):
-        options["weights"] = w_arg.chunk(index) if isinstance(w_arg, Input) else w_arg
-        args = x_arg.chunk(index), bins_arg, ranges_arg
-        refs[index] = graph.call("chunk", index, ga.histogram, *args, **options)
+    args = ga.histogram, x_arg, bins_arg, ranges
+    refs = x_arg.each(graph, "chunk", call_on, *args, weights=w_arg, **options)
     shape = probe.shape[x_arg.first.ndim - len(axes) :]
     for row, ref in graph.trees("tree", refs, axes, sum_arrays).items():
         kept = (i for a, i in enumerate(row) if a not in axes)
         graph.alias("", (*kept, *(0,) * len(shape)), ref)
     other_chunks = (c for a, c in enumerate(x_arg.first.chunks) if a not in axes)
     result_chunks = (*other_chunks, *((extent,) for extent in shape))
-    return results_of(graph, None, x_arg.first, result_chunks, (probe.dtype,), x_arg, w_arg)
+    return graph.results(result_chunks, (probe.dtype,), x_arg, w_arg)[0]
 
 
 def _snapshot(bins: Any) -> Any:
@@ -116,14 +249,7 @@ def _weights(weights: Any, x: Input) -> Input:
     return w_arg.broadcast(x.first)
 
 
-def _data_ranges(graph: Graph, x: Input, ranges: Any, unknown: list[int]) -> TaskRef:
-    """Add the tasks that find the range of the data in some dimensions."""
-    ends = [graph.add("ends", index, ends_of, x.chunk(index), unknown) for index in blocks(x.first)]
-    names = {dim: x.source[1][dim][0] for dim in unknown}
-    return graph.add("range", (), ranges_of, ends, ranges, names, x.form is not None)
-
-
-# --- within tasks -------------------------------------------------------------------------------
+# Within tasks:
 
 
 def ends_of(x: Any, dims: list[int]) -> Any:
@@ -202,14 +328,8 @@ def reduce(
     """Return the elements of a dask array combined: ``init op x[0] op x[1] op … op x[n-1]``.
 
     Parameters and result are those of `gpualgo.reduce`, with dask arrays for arrays; `init` may be
-    a NumPy or dask array with the shape of the result. Chunks of unknown size are accepted.
-
-    Notes
-    -----
-    x is read once, by a task for each chunk; 1/15 as many tasks combine the results, 16 at a time,
-    in order. A worker holds the chunks that it works on, and one number for each other chunk; one
-    row of each if `op` does not commute and several chunked axes are reduced. Equal chunks give
-    equal bits, other chunks may round differently.
+    a NumPy or dask array with the shape of the result. Chunks of unknown size are accepted. Equal
+    chunks give equal bits, other chunks may round differently.
     """
     x_arg = _inputs.parse_argument(x, "reduce")
     local_op, frozen = pickle_operator(op, "reduce")
@@ -229,7 +349,7 @@ def reduce(
         graph.add("", out, fold.finished, ref, initial.chunk(row), keepdims)
     chunks = tuple((1,) if a in axes else sizes for a, sizes in enumerate(x_arg.first.chunks)
                    if keepdims or a in other_axes)  # fmt: skip
-    return results_of(graph, form, x_arg.first, chunks, dtypes, x_arg, initial.source)
+    return packed(form, graph.results(chunks, dtypes, x_arg, initial.source))
 
 
 @dataclass(frozen=True)
@@ -300,8 +420,7 @@ def combined(graph: Graph, source: Input, fold: Fold, commutes: bool) -> dict[In
     axes, count = fold.axes, source.first.numblocks
     is_blockwise = commutes or all(count[axis] == 1 for axis in axes[1:])
     first_axes = axes if is_blockwise else axes[-1:]
-    current = {index: graph.add("chunk", index, fold.of_chunk, source.chunk(index), first_axes)
-               for index in blocks(source.first)}  # fmt: skip
+    current = source.each(graph, "chunk", fold.of_chunk, source, first_axes)
     for step, axis in enumerate(reversed(axes)):
         if step and not is_blockwise:
             current = {index: graph.add("fold", (step, *index), fold.joined, [ref], axis)
@@ -321,14 +440,8 @@ def inclusive_scan(
 
     Parameters and result are those of `gpualgo.inclusive_scan`, with dask arrays for arrays; the
     result has the chunks of x. If `axis` is None and x has several axes, x is flattened, and dask
-    chooses the chunks. Chunks of unknown size are accepted.
-
-    Notes
-    -----
-    Three tasks for each chunk read it twice (the last chunk along the axis once) and write the
-    result once. A worker holds the chunks that it works on and their results. Prefixes are passed
-    from chunk to chunk, so the first results are ready while the last chunks are being read. Equal
-    chunks give equal bits, other chunks may round differently.
+    chooses the chunks. Chunks of unknown size are accepted. Equal chunks give equal bits, other
+    chunks may round differently.
     """
     return _scan("inclusive_scan", x, init, op, axis, reverse, dtype)
 
@@ -358,12 +471,12 @@ def _scan(func_name: str, x: Any, init: Any, op: Any, axis: Any, reverse: Any, d
     if init is None and func_name == "exclusive_scan":  # every chunk must start from it
         initial = parse_init(local_op.identity_for(dtypes[0]), x_arg, other_axes, func_name)
     content = x_arg, initial, frozen, scan_axis, reverse, dtypes
-    graph = Graph(func_name.replace("_", "-"), *content)
+    graph = Graph(func_name, *content)
     fold = Fold(graph.shared("op", frozen), (scan_axis,), dtypes, x_arg.form)
     for row in blocks(x_arg.first, other_axes):
         _add_line(graph, call, x_arg, initial, fold, row, reverse)
     chunks = x_arg.first.chunks
-    return results_of(graph, form, x_arg.first, chunks, dtypes, x_arg, initial.source)
+    return packed(form, graph.results(chunks, dtypes, x_arg, initial.source))
 
 
 def _add_line(

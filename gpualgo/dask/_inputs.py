@@ -5,22 +5,29 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any
 
 import dask.array as da
 import numpy as np
 from dask.base import is_dask_collection
 from dask.task_spec import TaskRef
 
-from gpualgo._arrays.forms import Form, flatten_tuple, is_tuple
-from gpualgo._base import recording
-from gpualgo._distributed import fields_of, library_of, packed
+from gpualgo._arrays.forms import Form, flatten_tuple
+from gpualgo._distributed import Argument, fields_of, library_of, packed, refuse_recording
 from gpualgo._driver.default_device import default_device
-from gpualgo._pipeline import checks
-from gpualgo.dask import _graph
-from gpualgo.dask._graph import Chunks, Graph, Index
-from gpualgo.dask._tasks import Chunk, Source, contiguous, empty_like, meta_like
+from gpualgo.dask._tasks import (
+    Chunk,
+    Chunks,
+    Graph,
+    Index,
+    Source,
+    contiguous,
+    device,
+    empty_like,
+    meta_like,
+)
 
 # --- Flatten, broadcast and reshape dask arrays.
 
@@ -50,12 +57,6 @@ def flattened(chunk: Any) -> Any:
     return contiguous(chunk).reshape(-1)
 
 
-def broadcast_chunk(x: Any, index: Index) -> TaskRef:
-    """Return the task of the chunk that is broadcast to a chunk of the result."""
-    own_index = zip(index[len(index) - x.ndim :], x.numblocks, strict=True)
-    return TaskRef((x.name, *(0 if n == 1 else i for i, n in own_index)))
-
-
 def reshaped(x: Any, chunks: Chunks) -> Any:
     """Reshape a 1-D dask array to a grid of chunks, which take its elements in order."""
     shapes = list(product(*chunks))
@@ -69,24 +70,22 @@ def reshaped(x: Any, chunks: Chunks) -> Any:
     return graph.array("", chunks, meta_like(x, len(chunks), x.dtype), [x])
 
 
-class Input(NamedTuple):
-    """An argument: an array for each field of an element, all with the same shape and chunks."""
+@dataclass(frozen=True)
+class Input(Argument):
+    """An argument: a dask array for each field of an element, all with equal chunks."""
 
-    arrays: tuple[Any, ...]
-    form: Form | None
-    source: Source
-    name: str
+    fields: tuple[tuple[str, Any, str], ...]  # name, dtype and library of each array
 
     @property
-    def first(self) -> Any:
-        """One of the arrays: all have its shape and chunks."""
-        return self.arrays[0]
+    def source(self) -> Source:
+        return self.where, self.fields, self.form
 
     @property
     def content(self) -> Any:
         """All that results depend on, for the graph's hash."""
         names = self.form and self.form.names
-        return tuple(x.name for x in self.arrays), self.source[:2], names, self.first.chunks
+        chunks = self.first.chunks
+        return tuple(x.name for x in self.arrays), self.where, self.fields, names, chunks
 
     @property
     def is_known(self) -> bool:
@@ -99,8 +98,22 @@ class Input(NamedTuple):
 
     def broadcast_chunk(self, index: Index) -> Chunk:
         """Return the chunk that is broadcast to a chunk of the result, as `chunk` does."""
-        refs = tuple(broadcast_chunk(x, index) for x in self.arrays)
-        return Chunk(self.source, index, refs)
+        own = zip(index[len(index) - self.first.ndim :], self.first.numblocks, strict=True)
+        return self.chunk(tuple(0 if n == 1 else i for i, n in own))._replace(place=index)
+
+    def each(
+        self, graph: Graph, step: str, function: Callable[..., Any], *args: Any, **options: Any
+    ) -> dict[Index, TaskRef]:
+        """Add a task for each chunk; of inputs among its arguments it gets this chunk."""
+
+        def at(index: Index, x: Any) -> Any:
+            return x.chunk(index) if isinstance(x, Input) else x
+
+        return {
+            index: graph.add(step, index, function, *[at(index, x) for x in args],
+                             **{name: at(index, x) for name, x in options.items()})
+            for index in blocks(self.first)
+        }  # fmt: skip
 
     def small(self, extent: int = 1) -> Any:
         """Return an argument of the same structure and dtypes with small arrays."""
@@ -111,7 +124,7 @@ class Input(NamedTuple):
     def require_sizes(self, reason: str) -> None:
         if not self.is_known:
             raise ValueError(
-                f"{self.source[0]}: {self.name} has chunks of unknown size, and {reason}; call "
+                f"{self.where}: {self.name} has chunks of unknown size, and {reason}; call "
                 f"{self.name}.compute_chunk_sizes() first"
             )
 
@@ -120,27 +133,16 @@ class Input(NamedTuple):
         if self.first.ndim == 1:
             return self
         self.require_sizes("an array of several dimensions is to be flattened")
-        return self._replace(arrays=tuple(map(flat, self.arrays)))
-
-    def line(self, axis: Any) -> tuple[Input, int]:
-        """Return the argument and the axis to work along; None flattens it."""
-        where = self.source[0]
-        line = checks.axis_of(checks.plain_axis(axis, where), self.first.ndim, where)
-        return (self.flat(), 0) if line is None else (self, line)
-
-    def axes(self, axis: Any) -> tuple[int, ...]:
-        """Return the axes that a call reduces."""
-        where = self.source[0]
-        return checks.axes_of(checks.plain_axes(axis, where), self.first.ndim, where)
+        return self.of(map(flat, self.arrays))
 
     def broadcast(self, like: Any) -> Input:
         if equal_chunks(self.first.chunks, like.chunks):
             return self
-        cut = [align_chunks([like, x], self.source[0])[1] for x in self.arrays]
-        return self._replace(arrays=tuple(da.broadcast_to(x, like.shape, like.chunks) for x in cut))
+        cut = (align_chunks([like, x], self.where)[0][1] for x in self.arrays)
+        return self.of(da.broadcast_to(x, like.shape, like.chunks) for x in cut)
 
     def rechunked(self, chunks: Any) -> Input:
-        return self._replace(arrays=tuple(rechunked(x, chunks) for x in self.arrays))
+        return self.of(rechunked(x, chunks) for x in self.arrays)
 
 
 def blocks(x: Any, axes: Sequence[int] | None = None) -> list[Index]:
@@ -162,19 +164,15 @@ def is_dask(x: Any) -> bool:
 
 def parse_argument(x: Any, where: str, name: str = "x", like: Any = None) -> Input:
     """Parse an argument. NumPy and CuPy arrays with the shape of `like` get its chunks."""
-    if recording.active and recording.current() is not None:
-        raise TypeError(
-            f"{where}: {name} is a dask array, which prepare, explain and graphs do not accept; "
-            "pass arrays in memory"
-        )
+    refuse_recording(where, name, "dask array", "in memory")
     form: Form | None = None
     fields: list[tuple[Any, str]] = [(x, name)]
-    if is_tuple(x) and not isinstance(x, np.ndarray):
+    if isinstance(x, tuple):
         fields, form = flatten_tuple(x, name)
     arrays = _aligned([_as_dask(field, f"{where}: {n}", like) for field, n in fields], where, name)
     named = zip(fields, arrays, strict=True)
     specs = tuple((label, array.dtype, library_of(array._meta)) for (_, label), array in named)
-    return Input(tuple(arrays), form, (where, specs, form), name)
+    return Input(tuple(arrays), form, where, name, specs)
 
 
 def _as_dask(x: Any, label: str, like: Any) -> Any:
@@ -209,14 +207,14 @@ def _aligned(arrays: list[Any], func_name: str, name: str) -> list[Any]:
     except ValueError:
         told = f"{func_name}: shapes {', '.join(str(x.shape) for x in arrays)} of {name}"
         raise ValueError(f"{told} do not broadcast together") from None
-    aligned = align_chunks(arrays, func_name)
-    return [da.broadcast_to(x, shape, broadcast_chunks(aligned)) for x in aligned]
+    aligned, chunks = align_chunks(arrays, func_name)
+    return [da.broadcast_to(x, shape, chunks) for x in aligned]
 
 
-def align_chunks(arrays: Sequence[Any], where: str) -> list[Any]:
+def align_chunks(arrays: Sequence[Any], where: str) -> tuple[list[Any], Chunks]:
     """Rechunk arrays for elementwise work: along each axis like the first that is not broadcast.
 
-    Arrays that are broadcast along an axis have one chunk there.
+    Arrays that are broadcast along an axis have one chunk there. Also return the result's chunks.
     """
     ndim = max(x.ndim for x in arrays)
     axis_chunks: list[Any] = [None] * ndim
@@ -235,18 +233,7 @@ def align_chunks(arrays: Sequence[Any], where: str) -> list[Any]:
                 shapes = ", ".join(str(each.shape) for each in arrays)
                 raise ValueError(f"{where}: shapes {shapes} do not broadcast together")
         aligned.append(rechunked(x, tuple(chunks)))
-    return aligned
-
-
-def broadcast_chunks(arrays: Sequence[Any]) -> Chunks:
-    """Return the chunks of the broadcast of arrays that `align_chunks` returned."""
-    ndim = max(x.ndim for x in arrays)
-    chunks: list[Any] = [(1,)] * ndim
-    for x in arrays:
-        for axis, sizes in enumerate(x.chunks, ndim - x.ndim):
-            if sizes != (1,) and sum(chunks[axis]) == 1:
-                chunks[axis] = sizes
-    return tuple(chunks)
+    return aligned, tuple(axis_chunks)
 
 
 def equal_chunks(a: Chunks, b: Chunks) -> bool:
@@ -262,7 +249,7 @@ def check_shapes(a: Input, b: Input, subject: str, advice: str) -> None:
     """Raise ValueError if the shapes of two arguments are known and differ."""
     if a.is_known and b.is_known and a.first.shape != b.first.shape:
         raise ValueError(
-            f"{a.source[0]}: {subject} shape {a.first.shape} and {b.name} {b.first.shape}; {advice}"
+            f"{a.where}: {subject} shape {a.first.shape} and {b.name} {b.first.shape}; {advice}"
         )
 
 
@@ -271,7 +258,7 @@ def probe_call(function: Callable[..., Any], *args: Any, **options: Any) -> tupl
 
     So results have the dtypes of a single machine, and wrong arguments raise its errors.
     """
-    with default_device(_graph.device()):
+    with default_device(device()):
         result = function(*args, **options)
     parts, form = fields_of(result)
     return tuple(parts), form

@@ -1,11 +1,11 @@
-"""Within a task: the call of a pickled function, operators, chunks packed into elements."""
+"""Task graphs; within a task: the call of a pickled function, chunks packed into elements."""
 
 from __future__ import annotations
 
 import functools
-import hashlib
 import io
 import math
+import operator
 import pickle
 import sys
 import types
@@ -14,24 +14,27 @@ from itertools import product
 from typing import Any, NamedTuple, TypeAlias
 
 import cloudpickle
+import dask.array as da
 import numpy as np
 from dask._collections import new_collection
 from dask.array._array_expr._io import FromGraph
-from dask.task_spec import Alias, List, Task, TaskRef
+from dask.base import tokenize
+from dask.task_spec import Alias, DataNode, List, Task, TaskRef
 
+import gpualgo
 from gpualgo._arrays.forms import Form, form_of
 from gpualgo._base import threads
 from gpualgo._base.memo import Memo
 from gpualgo._base.records import class_of
 from gpualgo._distributed import Parts, library_of, namespace_of, packed
-from gpualgo._driver.default_device import default_device
+from gpualgo._driver import default_device
 from gpualgo._operators.key import frozen
 from gpualgo._operators.operator import Operator, as_operator
 
 
 def call(blob: bytes, device: Any, values: Sequence[Any]) -> Any:
     """Call a pickled function with pickled arguments, and with the results of other tasks."""
-    with threads.at_most(_worker_threads()), default_device(device):
+    with threads.at_most(_worker_threads()), default_device.default_device(device):
         function, args, options = _Unpickler(blob, values).load()
         return function(*args, **options)
 
@@ -230,26 +233,9 @@ def pickle_operator(
         ) from error
     blob = buffer.getvalue()
     local_op = as_operator(_unpickled(blob), where, num_arguments)
-    digest = hashlib.sha256(repr(_content(local_op)).encode()).hexdigest()
-    return local_op, PickledOperator(digest, blob)
-
-
-def _content(op: Operator) -> Any:
-    arrays = [_bytes_of(view.library.to_numpy(view.owner)) for view in op.arrays]
-    return op.digest, op.words, arrays, _identity(op.identity), op.commutative
-
-
-def _bytes_of(array: np.ndarray[Any, Any]) -> Any:
-    contiguous = np.ascontiguousarray(array)
-    return contiguous.dtype.str, array.shape, hashlib.sha256(contiguous.tobytes()).hexdigest()
-
-
-def _identity(value: Any) -> Any:
-    if isinstance(value, tuple):
-        return tuple(map(_identity, value))
-    if isinstance(value, (np.generic, np.ndarray)):
-        return _bytes_of(np.asarray(value))
-    return repr(value)
+    arrays = [np.ascontiguousarray(view.library.to_numpy(view.owner)) for view in local_op.arrays]
+    numbers = local_op.digest, local_op.words, local_op.identity, local_op.commutative
+    return local_op, PickledOperator(tokenize(numbers, arrays), blob)
 
 
 _loaded: Memo[Any] = Memo(1 << 10)
@@ -345,3 +331,168 @@ class FromTasks(FromGraph):
 def whole(chunks: list[Any]) -> Any:
     """Concatenate the chunks of a 1-D array."""
     return namespace_of(chunks[0]).concatenate(chunks)
+
+
+# --- The callable of every task: imports gpualgo on the worker and reports if it is missing
+# there.
+#
+# The instance is pickled by value, so that a worker or scheduler without gpualgo can unpickle
+# it; all else in a task is strings and bytes.
+
+
+class Runner:
+    """Calls a pickled function of this package."""
+
+    def __init__(self) -> None:
+        self.blob: bytes | None = None
+
+    def __call__(self, version: str, device: str, blob: bytes, *values: Any) -> Any:
+        try:
+            import gpualgo
+        except ImportError as error:
+            raise RuntimeError(
+                f"a graph of gpualgo {version} reached a worker without gpualgo ({error}); "
+                f"install gpualgo {version} there"
+            ) from error
+        if gpualgo.__version__ != version:
+            raise RuntimeError(
+                f"a graph of gpualgo {version} reached a worker with gpualgo "
+                f"{gpualgo.__version__}, whose results may differ; install one of them on both"
+            )
+        from importlib import import_module
+
+        return import_module("gpualgo.dask._tasks").call(blob, device, values)
+
+    def __reduce__(self) -> Any:
+        return (type(self), ()) if self.blob is None else (pickle.loads, (self.blob,), self.blob)
+
+    def __setstate__(self, blob: bytes) -> None:
+        self.blob = blob
+
+    def __dask_tokenize__(self) -> str:
+        return "gpualgo-runner"
+
+
+_runner = Runner()
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
+try:
+    _runner.blob = cloudpickle.dumps(_runner)
+finally:
+    cloudpickle.unregister_pickle_by_value(sys.modules[__name__])
+
+Index: TypeAlias = tuple[int, ...]
+Chunks: TypeAlias = tuple[tuple[Any, ...], ...]
+
+FAN_IN = 16  # of trees; decides how elements are grouped, so it must not be configurable
+LARGE_BYTES = 10_000  # larger values that many tasks need get a task of their own
+
+
+class Graph:
+    """Tasks whose names contain a hash of what they compute.
+
+    Equal calls give equal names in every process, so dask can reuse results. Of arguments and
+    operators the hash is that of their `content`.
+    """
+
+    def __init__(self, name: str, *content: Any) -> None:
+        self.device = device()
+        parts = [getattr(x, "content", (type(x).__name__, x)) for x in content]
+        self.token = tokenize(gpualgo.__version__, self.device, name, *parts)
+        self.name = name.replace("_", "-")
+        self.tasks: dict[Any, Any] = {}
+
+    def key(self, step: str, *index: int) -> tuple[Any, ...]:
+        return (f"ga-{self.name}{step and '-'}{step}-{self.token}", *index)
+
+    def add(
+        self, step: str, index: Index, function: Callable[..., Any], *args: Any, **options: Any
+    ) -> TaskRef:
+        """Add a task that calls function; args may contain other tasks, for their results."""
+        key = self.key(step, *index)
+        blob, refs = dumps((function, args, options))
+        self.tasks[key] = Task(key, _runner, gpualgo.__version__, self.device, blob, *refs)
+        return TaskRef(key)
+
+    def call(
+        self, step: str, index: Index, function: Callable[..., Any], *args: Any, **options: Any
+    ) -> TaskRef:
+        """Add a task that calls a public function."""
+        return self.add(step, index, call_on, function, *args, **options)
+
+    def tree(
+        self, step: str, index: Index, refs: list[TaskRef], function: Callable[..., Any], *args: Any
+    ) -> TaskRef:
+        """Add a tree of tasks that combine FAN_IN results each, in order; return its root."""
+        level = 0
+        while len(refs) > 1:
+            groups = [refs[i : i + FAN_IN] for i in range(0, len(refs), FAN_IN)]
+            refs = [self.add(step, (*index, level, i), function, group, *args)
+                    for i, group in enumerate(groups)]  # fmt: skip
+            level += 1
+        return refs[0]
+
+    def trees(
+        self, step: str, refs: dict[Index, TaskRef], axes: Sequence[int],
+        function: Callable[..., Any], *args: Any,
+    ) -> dict[Index, TaskRef]:  # fmt: skip
+        """Combine the results of chunks along axes, in order; the index of each is 0 there."""
+        rows: dict[Index, list[TaskRef]] = {}
+        for index, ref in refs.items():
+            row = tuple(0 if axis in axes else i for axis, i in enumerate(index))
+            rows.setdefault(row, []).append(ref)
+        return {
+            row: self.tree(step, row, several, function, *args) for row, several in rows.items()
+        }
+
+    def alias(self, step: str, index: Index, ref: TaskRef) -> None:
+        key = self.key(step, *index)
+        self.tasks[key] = Alias(key, ref.key)
+
+    def shared(self, step: str, value: Any) -> Any:
+        """Return a value that many tasks take, as a task if it is large."""
+        blob, _ = dumps(value)
+        if len(blob) <= LARGE_BYTES:
+            return value
+        key = self.key(step)
+        self.tasks[key] = DataNode(key, blob)
+        return TaskRef(key)
+
+    def array(self, step: str, chunks: Chunks, meta: Any, sources: Sequence[Any]) -> Any:
+        """Return the dask array whose chunks are the results of a step.
+
+        Tasks refer to chunks of `sources` by name.
+        """
+        name = self.key(step)[0]
+        if da.array_expr_enabled():
+            return array_of_tasks(self.tasks, name, chunks, meta, sources)
+        from dask.highlevelgraph import HighLevelGraph
+
+        graph = HighLevelGraph.from_collections(name, self.tasks, dependencies=list(sources))
+        return da.Array(graph, name, chunks, meta=meta)
+
+    def results(self, chunks: Chunks, dtypes: Sequence[Any], *inputs: Any) -> list[Any]:
+        """Return a dask array for each dtype, like the first input's; tasks return tuples of them.
+
+        Tasks read the arrays of those of the inputs that are arguments.
+        """
+        sources = [array for x in inputs for array in getattr(x, "arrays", ())]
+        metas = [meta_like(sources[0], len(chunks), dtype) for dtype in dtypes]
+        whole = self.array("", chunks, metas[0], sources)
+        if len(dtypes) == 1:
+            return [whole]
+        results = []
+        for number, meta in enumerate(metas):
+            part = Graph(f"{self.name}-item", self.token, "", number)
+            for index in product(*map(range, map(len, chunks))):
+                part.add("", index, operator.getitem, TaskRef((whole.name, *index)), number)
+            results.append(part.array("", chunks, meta, [whole]))
+        return results
+
+
+def device() -> Any:
+    """Return the name of the device that processes host chunks: the default device of the caller.
+
+    "auto" means the CPU here: the result's bits must not depend on whether a worker has a GPU.
+    """
+    number = default_device.current()
+    return "cpu" if number == default_device.AUTO else default_device.name_of(number)

@@ -1,14 +1,12 @@
-"""Arrays sharded over several devices of one host, and the algorithms on them."""
+"""Arrays sharded over several devices of one host, and the algorithms on them.
+
+https://github.com/gpualgo/gpualgo/blob/main/docs/scale.md tells what each
+reads, sends and waits for.
+"""
 
 from __future__ import annotations
 
 from gpualgo._algorithms import show_signatures as _show_signatures
-from gpualgo.shards._elementwise import (
-    adjacent_difference,
-    run_length_encode,
-    select,
-    transform,
-)
 from gpualgo.shards._folds import (
     argmax,
     argmin,
@@ -19,11 +17,23 @@ from gpualgo.shards._folds import (
     inclusive_scan,
     minmax,
     reduce,
+    reduce_by_index,
+    searchsorted,
+    segmented_reduce,
     top_k,
 )
+from gpualgo.shards._sharded import (
+    adjacent_difference,
+    argsort,
+    radix_sort,
+    reduce_by_key,
+    run_length_encode,
+    select,
+    sort,
+    transform,
+    unique,
+)
 from gpualgo.shards._shards import ShardedArray, distribute
-from gpualgo.shards._sort import argsort, radix_sort, reduce_by_key, sort, unique
-from gpualgo.shards._tables import reduce_by_index, searchsorted, segmented_reduce
 
 __all__ = [
     "ShardedArray",

@@ -4,39 +4,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, NoReturn
+from dataclasses import dataclass
+from typing import Any, NoReturn
 
 import numpy as np
 
+from gpualgo import _distributed
 from gpualgo._api.explain import describe
 from gpualgo._arrays.forms import Form, flatten_tuple, is_tuple
-from gpualgo._base import recording
 from gpualgo._distributed import fields_of
-from gpualgo._driver.default_device import CPU
 from gpualgo._operators.operator import is_function
-from gpualgo._pipeline import checks
 from gpualgo.shards._devices import Device, contiguous, one_after_another
 from gpualgo.shards._shards import ShardedArray
 
 Dtypes = tuple[np.dtype[Any], ...]
 
 
-class Argument(NamedTuple):
+@dataclass(frozen=True)
+class Argument(_distributed.Argument):
     """An argument: a sharded array for each field of an element, all sharded alike."""
-
-    arrays: tuple[ShardedArray, ...]
-    form: Form | None
-    name: str
-
-    @property
-    def first(self) -> ShardedArray:
-        """An array that has the common shape, devices and shards."""
-        return self.arrays[0]
 
     @property
     def places(self) -> tuple[Device, ...]:
         """The device of each shard."""
-        return self.first.places
+        return self.first.places  # type: ignore[no-any-return]
 
     @property
     def seats(self) -> range:
@@ -48,17 +39,9 @@ class Argument(NamedTuple):
         """The indices of the shards that are not empty along the axis."""
         return [i for i, length in enumerate(self.first.lengths) if length]
 
-    @property
-    def is_on_host(self) -> bool:
-        return self.places[0].number == CPU
-
     def on(self, index: int) -> Any:
         """Return a shard, as the functions of one device take it."""
         return self.packed([x.shards[index] for x in self.arrays])
-
-    def packed(self, parts: Sequence[Any]) -> Any:
-        """Return an argument of the same structure from other arrays."""
-        return parts[0] if self.form is None else self.form.packed(parts)
 
     def run(self, call: Callable[[int], Any], seats: Sequence[int] | None = None) -> list[Any]:
         """Call a function for some shards, or all, each on its device, without waiting."""
@@ -70,6 +53,10 @@ class Argument(NamedTuple):
                 except MemoryError as error:
                     raise MemoryError(f"shard {i} on {self.places[i]}: {error}") from error
         return results
+
+    def mapped(self, call: Callable[[int], Any]) -> Any:
+        """Return the sharded results of a call for each shard, which keeps the axes."""
+        return self.built(self.run(call), self.first.axis)
 
     def built(self, results: Sequence[Any], axis: int = 0) -> Any:
         """Return sharded arrays of the results that a call gave on each device."""
@@ -86,36 +73,33 @@ class Argument(NamedTuple):
         axis = self.first.axis
         return self.built(results, axis if keepdims else axis - sum(a < axis for a in axes))
 
-    def of(self, parts: Sequence[Sequence[Any]]) -> Argument:
+    def with_shards(self, parts: Sequence[Sequence[Any]]) -> Argument:
         """Return the argument whose shards are lists of fields, sharded along the first axis."""
-        arrays = (ShardedArray(shards, self.places, 0) for shards in zip(*parts, strict=True))
-        return self._replace(arrays=tuple(arrays))
+        fields = zip(*parts, strict=True)
+        return self.of(ShardedArray(shards, self.places, 0) for shards in fields)
 
-    def flat(self, where: str) -> Argument:
+    def flat(self) -> Argument:
         """Return the argument flattened in C order, which must be the order of shards."""
         x = self.first
         if x.ndim == 1:
             return self
         if math.prod(x.shape[: x.axis]) != 1:
             refuse(
-                where, f"{self.name} is sharded along axis {x.axis}, but C order is needed",
+                self.where, f"{self.name} is sharded along axis {x.axis}, but C order is needed",
                 f"pass gpualgo.distribute({self.name}, axis=0)",
             )  # fmt: skip
-        parts = [[contiguous(x.shards[i]).reshape(-1) for x in self.arrays] for i in self.seats]
-        return self.of(parts)
+        return self.with_shards(
+            [[contiguous(x.shards[i]).reshape(-1) for x in self.arrays] for i in self.seats]
+        )
 
-    def line(self, axis: Any, where: str) -> tuple[Argument, int]:
-        """Return the argument and the axis to work along; None flattens it."""
-        line = checks.axis_of(checks.plain_axis(axis, where), self.first.ndim, where)
-        return (self.flat(where), 0) if line is None else (self, line)
-
-    def require_one_row(self, line: int, where: str) -> None:
+    def require_one_row(self, line: int) -> None:
         """Raise ValueError unless there is a single row along the sharded axis."""
         if self.first.ndim > 1:
             refuse(
-                where, f"the rows along axis {line} are sharded, in shape {self.first.shape}",
+                self.where,
+                f"the rows along axis {line} are sharded, in shape {self.first.shape}",
                 "pass gpualgo.distribute(x, axis=…) with another axis",
-            )  # fmt: skip
+            )
 
 
 def refuse(where: str, what: str, instead: str) -> NoReturn:
@@ -127,15 +111,8 @@ def parse_argument(
     x: Any, where: str, name: str = "x", like: ShardedArray | None = None
 ) -> Argument:
     """Parse an argument; its arrays must be sharded like `like`, or like the first of them."""
-    if recording.active and recording.current() is not None:
-        raise TypeError(
-            f"{where}: {name} is a ShardedArray, which prepare, explain and graphs do not accept; "
-            "pass arrays of one device"
-        )
-    form: Form | None = None
-    fields: list[tuple[Any, str]] = [(x, name)]
-    if is_tuple(x):
-        fields, form = flatten_tuple(x, name)
+    _distributed.refuse_recording(where, name, "ShardedArray", "of one device")
+    fields, form = flatten_tuple(x, name) if is_tuple(x) else ([(x, name)], None)
     first = like
     for field, label in fields:
         if not isinstance(field, ShardedArray):
@@ -145,7 +122,7 @@ def parse_argument(
             )
         first = field if first is None else first
         check_alike(field, first, f"{where}: {label}")
-    return Argument(tuple(field for field, _ in fields), form, name)
+    return Argument(tuple(field for field, _ in fields), form, where, name)
 
 
 def parse_predicate(
@@ -156,7 +133,7 @@ def parse_predicate(
     if not is_function(predicate, where):
         mask = parse_argument(predicate, where, "predicate", x_arg.first)
     if is_flat:
-        mask, x_arg = mask and mask.flat(where), x_arg.flat(where)
+        mask, x_arg = mask and mask.flat(), x_arg.flat()
     return x_arg, lambda i: (x_arg.on(i), predicate if mask is None else mask.on(i))
 
 

@@ -89,11 +89,12 @@ def copy_all(writes: Sequence[Write], are_ours: bool = False) -> None:
         if view.device == CPU:
             _upload(into, view.library.to_numpy(view.owner))
         else:
-            copies.append(_copy(into, view_of(contiguous(source), "an array")))
+            whole, size = contiguous(source), view.dtype.itemsize * math.prod(view.shape)
+            copies.append((memory_of(into), memory_of(view_of(whole, "an array")), size))
     if copies:
         from gpualgo._driver import peers
 
-        peers.copy_all(copies, are_ours)
+        peers.copy_all([peers.Copy(*copy) for copy in copies], are_ours)
     for target, temp in deferred:
         ga.copy(temp, out=target)
 
@@ -112,13 +113,6 @@ def to_devices(
         arrays.append(x)
     copy_all(writes, are_ours)
     return arrays
-
-
-def _copy(target: View, view: View) -> Any:
-    from gpualgo._driver.peers import Copy
-
-    size = view.dtype.itemsize * math.prod(view.shape)
-    return Copy(memory_of(target), memory_of(view), size)
 
 
 def _upload(target: View, source: np.ndarray[Any, Any]) -> None:
@@ -196,7 +190,11 @@ def parse_devices(devices: Any, where: str, is_host: bool) -> tuple[Device, ...]
     `is_host`: the array is on the host, so a default device of "cpu" selects the CPU.
     """
     if devices is None:
-        return _default_devices(is_host)
+        from gpualgo._driver import driver
+
+        is_cpu = is_host and default_device.current() == CPU
+        count = driver.device_count() if not is_cpu and driver.is_installed() else 0
+        return tuple(map(gpu, range(count))) or (host(0),)
     names = [devices] if isinstance(devices, (str, int)) else devices
     if not isinstance(names, (list, tuple, range, np.ndarray)):  # no sets: unordered
         raise TypeError(
@@ -208,16 +206,6 @@ def parse_devices(devices: Any, where: str, is_host: bool) -> tuple[Device, ...]
     if len({device.number == CPU for device in parsed}) > 1:
         raise ValueError(f"{where}: devices {devices!r} mix GPUs and the CPU; name one kind only")
     return parsed
-
-
-def _default_devices(is_host: bool) -> tuple[Device, ...]:
-    from gpualgo._driver import driver
-
-    if not (is_host and default_device.current() == CPU) and driver.is_installed():
-        count = driver.device_count()
-        if count:
-            return tuple(gpu(ordinal) for ordinal in range(count))
-    return (host(0),)
 
 
 def _parse_device(device: Any, where: str) -> Device:

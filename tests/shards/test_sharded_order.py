@@ -12,7 +12,7 @@ from support import Backend, a_few, scaled
 
 import gpualgo as ga
 from gpualgo._algorithms.merge_sort import tuning
-from gpualgo.shards import _sort
+from gpualgo.shards import _sharded
 
 RNG = np.random.default_rng(5)
 CUTS = scaled(COUNTS, emulated=(3,))
@@ -35,7 +35,7 @@ def _few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let arrays of tests be so long that samples decide, and that blocks merge several pieces."""
     monkeypatch.setattr(tuning, "MERGE_THREADS", 64)
     monkeypatch.setattr(tuning, "CUT_SAMPLES", 128)
-    monkeypatch.setattr(_sort, "SAMPLES", 32)
+    monkeypatch.setattr(_sharded, "SAMPLES", 32)
 
 
 def bounds(x: Any) -> list[int]:

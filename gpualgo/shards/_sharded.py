@@ -1,10 +1,10 @@
-"""Sorts, and reductions by keys that are sorted: each device merges its part of all runs."""
+"""Elementwise calls, selections, sorts and reductions by key, whose results are sharded."""
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -15,23 +15,192 @@ from gpualgo._algorithms.merge_sort.cuda import can_merge
 from gpualgo._algorithms.merge_sort.problem import descending_of
 from gpualgo._algorithms.radix_sort.cuts import Table, sample_width
 from gpualgo._algorithms.radix_sort.problem import sort_and_order
+from gpualgo._algorithms.runs import RunLengthEncoded
+from gpualgo._algorithms.transform.problem import is_scalar
 from gpualgo._arrays.view import View, view_of
-from gpualgo._distributed import MERGES, Order, check_index_dtype, fields_of
+from gpualgo._distributed import MERGES, Order, check_index_dtype, fields_of, joints
 from gpualgo._driver import default_device
 from gpualgo._driver.default_device import CPU
 from gpualgo._pipeline import checks
 from gpualgo.shards import _devices
-from gpualgo.shards._arguments import Argument, infer_result, parse_argument, refuse
+from gpualgo.shards._arguments import (
+    Argument,
+    Dtypes,
+    infer_result,
+    parse_argument,
+    parse_predicate,
+    refuse,
+)
 from gpualgo.shards._devices import (
+    all_on_host,
     can_read,
     concatenated,
     cut,
     local_stream,
+    one_after_another,
     reading,
     to_devices,
 )
-from gpualgo.shards._elementwise import call_with_counts, run_length_encode
 from gpualgo.shards._folds import exclusive_scan
+from gpualgo.shards._shards import ShardedArray
+
+# --- `transform`: one call per shard.
+
+_TRANSFORM = "transform"
+
+
+def transform(op: Any, *arrays: Any, dtype: Any = None) -> Any:
+    """Return a function applied to each element: ``result[i] = op(a[i], b[i], …)``.
+
+    Parameters and result are those of `gpualgo.transform`; arguments are numbers, and arrays of one
+    shape that are sharded alike. The result is sharded like them.
+    """
+    arguments, first = list(arrays), None
+    for k, x in enumerate(arrays):
+        if not is_scalar(x):
+            arguments[k] = parse_argument(x, _TRANSFORM, f"argument {k}", first and first.first)
+            first = first or arguments[k]
+    assert first is not None  # the caller dispatches here only for sharded arguments
+
+    def call(i: int) -> Any:
+        local_args = [x.on(i) if isinstance(x, Argument) else x for x in arguments]
+        return ga.transform(op, *local_args, dtype=dtype)
+
+    return first.mapped(call)
+
+
+# --- `adjacent_difference`: each shard alone, then its first element with the one before it.
+
+
+def adjacent_difference(x: Any, op: Any = operator.sub, *, axis: Any = -1) -> Any:
+    """Return elements combined with the one before: ``y[0] = x[0]``, ``y[i] = op(x[i], x[i-1])``.
+
+    Parameters are those of `gpualgo.adjacent_difference`; the result is sharded like x.
+    """
+    where = "adjacent_difference"
+    if axis is None:
+        raise TypeError(f"{where}: axis must be an int, got None")
+    x_arg, line = parse_argument(x, where).line(axis)
+    results = x_arg.run(lambda i: ga.adjacent_difference(x_arg.on(i), op, axis=line))
+    if line != x_arg.first.axis:
+        return x_arg.built(results, x_arg.first.axis)
+    moves = []
+    for before, i in pairwise(x_arg.full):
+        n = x_arg.first.lengths[before]
+        moves += [(x_arg.places[i], cut(x.shards[before], line, n - 1, n)) for x in x_arg.arrays]
+    moved = iter(to_devices(moves, x_arg.first.library))
+
+    def first(i: int) -> None:
+        last = x_arg.packed([next(moved) for _ in x_arg.arrays])
+        own = x_arg.packed([cut(x.shards[i], line, 0, 1) for x in x_arg.arrays])
+        outs = [cut(out, line, 0, 1) for out in fields_of(results[i])[0]]
+        ga.transform(op, own, last, out=x_arg.packed(outs))
+
+    x_arg.run(first, x_arg.full[1:])
+    return x_arg.built(results, line)
+
+
+# --- `select`: filters each shard and redistributes the result evenly.
+
+_SELECT = "select"
+_COUNT_DTYPE = np.dtype(np.int64)
+
+
+def select(x: Any, predicate: Any, *, balance: Any = True) -> Any:
+    """Return the elements for which a predicate is true, in their order: ``x[predicate(x)]``.
+
+    Parameters are those of `gpualgo.select`, with arrays that are sharded alike; arrays of several
+    dimensions must be sharded along the first. The result is one-dimensional. Its shards have equal
+    lengths; with ``balance=False`` elements stay on their devices.
+    """
+    balance = checks.flag_argument(balance, "balance", _SELECT)
+    x_arg, arguments = parse_predicate(_SELECT, x, predicate, is_flat=True)
+    (*dtypes, _), _ = infer_result(ga.select, x_arg.places[0], *arguments(0))
+    kept = call_with_counts(ga.select, x_arg, arguments, tuple(dtypes), x_arg.packed)
+    if not balance:
+        return x_arg.built([x_arg.packed(parts) for parts in kept])
+    first = x_arg.first
+    lengths = _devices.shares(sum(parts[0].shape[0] for parts in kept), len(x_arg.places))
+    outputs = [
+        _devices.spread(pieces, 0, first.places, lengths, 0, first.library)
+        for pieces in zip(*kept, strict=True)
+    ]
+    return x_arg.packed([ShardedArray(shards, first.places, 0) for shards in outputs])
+
+
+# --- `run_length_encode`: of each shard; runs that go on in the next shard are joined.
+
+
+def run_length_encode(x: Any, *, eq: Any = None) -> Any:
+    """Return the first element of each run of equal elements, and the lengths of the runs.
+
+    Parameters and result are those of `gpualgo.run_length_encode`, with sharded arrays for arrays;
+    those of several dimensions must be sharded along the first. A run is in the shard where it
+    begins.
+    """
+    where = "run_length_encode"
+    x_arg = parse_argument(x, where).flat()
+    first, pack = x_arg.first, x_arg.packed
+    (*dtypes, _), _ = infer_result(ga.run_length_encode, x_arg.places[0], x_arg.on(0), eq=eq)
+    parts = call_with_counts(
+        ga.run_length_encode, x_arg, lambda i: (x_arg.on(i),), tuple(dtypes),
+        lambda parts: (pack(parts[:-1]), parts[-1]), eq=eq,
+    )  # fmt: skip
+
+    def is_same_run(before: int, i: int) -> bool:
+        """Return whether the first element of a shard is in the last run of one before it."""
+        n = first.lengths[before]
+        ends = [[cut(x.shards[before], 0, n - 1, n), cut(x.shards[i], 0, 0, 1)]
+                for x in x_arg.arrays]  # fmt: skip
+        both = [one_after_another(each, x_arg.places[i], first.library) for each in ends]
+        (found,) = x_arg.run(lambda _: ga.run_length_encode(pack(both), eq=eq), [i])
+        return bool(found.lengths.shape[0] == 1)
+
+    heads = all_on_host([cut(lengths, 0, 0, 1) for *_, lengths in parts])
+    edges = [(part[-1].shape[0], i, int(heads[i].sum()), i) for i, part in enumerate(parts)]
+    found = joints(edges, is_same_run, operator.add)
+
+    def own_runs(i: int) -> RunLengthEncoded:
+        start, more, _ = found[i]
+        *values, lengths = (cut(part, 0, start, part.shape[0]) for part in parts[i])
+        count = lengths.shape[0]
+        if more and count:
+            last = cut(lengths, 0, count - 1, count)
+            ga.transform(operator.add, last, more, out=last)
+        return RunLengthEncoded(pack(values), lengths)
+
+    return x_arg.built(x_arg.run(own_runs))
+
+
+def call_with_counts(
+    function: Any, source: Argument, arguments: Callable[[int], tuple[Any, ...]], dtypes: Dtypes,
+    packed: Callable[[list[Any]], Any], **options: Any,
+) -> list[list[Any]]:  # fmt: skip
+    """Return the arrays that a call gives for each shard, where lengths depend on the data.
+
+    On GPUs all calls are queued, with outputs of maximal length, before the host waits.
+    """
+    first = source.first
+    if source.places[0].number == CPU:
+        results = source.run(lambda i: function(*arguments(i), **options))
+        return [fields_of(result)[0] for result in results]
+
+    def queued(i: int) -> list[Any]:
+        device, length = first.places[i], first.lengths[i]
+        outs = [device.empty((length,), dtype, first.library) for dtype in dtypes]
+        count = device.empty((), _COUNT_DTYPE, first.library)
+        with local_stream(device, (), first.library) as stream:  # done reading once count is known
+            out_args = {"out": packed(outs), "out_count": count, "stream": stream}
+            function(*arguments(i), **out_args, **options)
+        return [*outs, count]
+
+    outputs = source.run(queued)
+    counts = all_on_host([count for *_, count in outputs])
+    return [
+        [cut(out, 0, 0, int(count)) for out in outs]
+        for (*outs, _), count in zip(outputs, counts, strict=True)
+    ]
+
 
 # --- Exact cuts of sorted runs on several devices: the host reads samples, then a few keys.
 
@@ -52,10 +221,10 @@ def keys_at(
     def gathered(i: int) -> list[Any]:
         place, library = keys.places[i], keys.first.library
         slices = [[x.shards[i][slice(*span)] for span in spans[i]] for x in keys.arrays]
-        return [_devices.one_after_another(parts, place, library) for parts in slices]
+        return [one_after_another(parts, place, library) for parts in slices]
 
     fetched = keys.run(gathered)
-    arrays = iter(_devices.all_on_host([part for parts in fetched for part in parts]))
+    arrays = iter(all_on_host([part for parts in fetched for part in parts]))
     result = []
     for run_spans in spans:
         borders = list(accumulate(len(range(*span)) for span in run_spans))[:-1]
@@ -102,14 +271,6 @@ def radix_sort(
     Parameters and result are those of `gpualgo.radix_sort`, with arrays that are sharded alike; the
     result has the same bits, and is sharded like keys. An array of several rows must be sorted
     along an axis that is not sharded.
-
-    Notes
-    -----
-    Each device sorts its shard; then it merges its part of the result from the sorted shards of
-    all, which it reads in place, once. The host does not wait. If GPUs cannot read each other's
-    memory, and with `begin_bit` or `end_bit`, the host finds the bounds of the parts, in two
-    rounds; slices are copied and sorted again. Each device needs memory for three
-    times what it sorts.
     """
     return _sort("radix_sort", keys, values, axis, (descending, begin_bit, end_bit))
 
@@ -126,10 +287,10 @@ def sort(
 def _sort(func_name: str, keys: Any, values: Any, axis: Any, options_of_order: Any) -> Any:
     """Sort keys; with values return a pair."""
     whole, v_arg = parse_argument(keys, func_name, "keys"), None
-    k_arg, sort_axis = whole.line(axis, func_name)
+    k_arg, sort_axis = whole.line(axis)
     if values is not None:
         v_arg = parse_argument(values, func_name, "values", whole.first)
-        v_arg = v_arg if k_arg.first.ndim == whole.first.ndim else v_arg.flat(func_name)
+        v_arg = v_arg if k_arg.first.ndim == whole.first.ndim else v_arg.flat()
     order = Order(k_arg.form, *options_of_order)
     first, call = k_arg.first, ga.sort if func_name == "sort" else ga.radix_sort
 
@@ -143,7 +304,7 @@ def _sort(func_name: str, keys: Any, values: Any, axis: Any, options_of_order: A
         if v_arg is None:
             return k_arg.built(rows, first.axis)
         return tuple(k_arg.built(each, first.axis) for each in zip(*rows, strict=True))
-    k_arg.require_one_row(sort_axis, func_name)
+    k_arg.require_one_row(sort_axis)
     pieces = long_row(k_arg, v_arg, order)
     count = len(k_arg.arrays)
     sorted_keys = k_arg.built([k_arg.packed(run[:count]) for run in pieces])
@@ -169,11 +330,16 @@ def long_row(
             return _merged(keys, order, views, index_dtype)
     if has_indices:
         starts, local = keys.first.starts, runs
-        runs = keys.run(
-            lambda i: [*local[i][:count], _global_indices(local[i][count], starts[i], index_dtype)]
-        )
+
+        def with_global_indices(i: int) -> Run:
+            start = index_dtype.type(starts[i])
+            indices = ga.transform(operator.add, local[i][count], start, dtype=index_dtype)
+            return [*local[i][:count], indices]
+
+        runs = keys.run(with_global_indices)
     if len(runs) > 1:
-        pieces = exchanged(keys, runs, exact_cuts(keys.of([run[:count] for run in runs]), order))
+        sorted_keys = keys.with_shards([run[:count] for run in runs])
+        pieces = exchanged(keys, runs, exact_cuts(sorted_keys, order))
         runs = keys.run(lambda i: _sorted_again(pieces[i], keys, values, order))
     return [run[count:] for run in runs] if has_indices else runs
 
@@ -233,11 +399,6 @@ def sorted_runs(
     return keys.run(call)
 
 
-def _global_indices(positions: Any, start: int, dtype: Any) -> Any:
-    """Return positions in a shard as positions in the whole row."""
-    return ga.transform(operator.add, positions, dtype.type(start), dtype=dtype)
-
-
 # --- Argsort of sharded keys: a sort by key, with indices of which each merge makes global ones.
 
 
@@ -245,20 +406,17 @@ def argsort(keys: Any, *, descending: Any = False, axis: Any = -1, dtype: Any = 
     """Return the indices p that sort sharded keys stably: ``keys[p[0]] ≤ keys[p[1]] ≤ …``.
 
     Parameters and result are those of `gpualgo.argsort`, with sharded arrays for arrays; along the
-    sharded axis the result holds indices into the whole array. Cost and memory are those of
-    `radix_sort` with indices as values.
+    sharded axis the result holds indices into the whole array.
     """
     func_name = "argsort"
-    key_arg, sort_axis = parse_argument(keys, func_name, "keys").line(axis, func_name)
+    key_arg, sort_axis = parse_argument(keys, func_name, "keys").line(axis)
     first = key_arg.first
     options = {"descending": descending, "axis": sort_axis, "dtype": dtype}
     (dtype_,), _ = infer_result(ga.argsort, key_arg.places[0], key_arg.on(0), **options)
     check_index_dtype(dtype_, first.shape[sort_axis])
     if sort_axis != first.axis:
-        return key_arg.built(
-            key_arg.run(lambda i: ga.argsort(key_arg.on(i), **options)), first.axis
-        )
-    key_arg.require_one_row(sort_axis, func_name)
+        return key_arg.mapped(lambda i: ga.argsort(key_arg.on(i), **options))
+    key_arg.require_one_row(sort_axis)
     pieces = long_row(key_arg, None, Order(key_arg.form, descending), dtype_)
     return key_arg.built([indices for (indices,) in pieces])
 
@@ -278,12 +436,6 @@ def reduce_by_key(
     arrays of several dimensions must be sharded along the first. Keys may be in any order;
     `consecutive` is not supported. The result is sharded: distinct keys ascend from shard to shard,
     and the lengths of shards depend on the data.
-
-    Notes
-    -----
-    Each device reduces its shard by key. Then each device gets a range of keys, about as many as
-    the others, and reduces these by key again, in the order of the shards. The host waits for the
-    number of keys, for samples of them, and for the bounds of the ranges.
     """
     if checks.flag_argument(consecutive, "consecutive", _BY_KEY) or eq is not None:
         refuse(
@@ -292,7 +444,7 @@ def reduce_by_key(
         )  # fmt: skip
     k_arg = parse_argument(keys, _BY_KEY, "keys")
     x_arg = parse_argument(x, _BY_KEY, "x", k_arg.first)
-    k_arg, x_arg = k_arg.flat(_BY_KEY), x_arg.flat(_BY_KEY)
+    k_arg, x_arg = k_arg.flat(), x_arg.flat()
     return _by_key(k_arg, x_arg.on, x_arg.packed, init, op, dtype)
 
 
@@ -304,8 +456,7 @@ def unique(
 
     Parameters and result are those of `gpualgo.unique`, with sharded arrays for arrays; those of
     several dimensions must be sharded along the first. `return_inverse` is not supported. The
-    result is sharded like that of `reduce_by_key`, with `consecutive` of `run_length_encode`, which
-    tell the cost.
+    result is sharded like that of `reduce_by_key`, with `consecutive` of `run_length_encode`.
     """
     where = "unique"
     flags = {"consecutive": consecutive, "return_inverse": return_inverse,
@@ -313,7 +464,7 @@ def unique(
     consecutive, inverse, index, counts = [
         checks.flag_argument(flag, name, where) for name, flag in flags.items()
     ]
-    k_arg = parse_argument(x, where).flat(where)
+    k_arg = parse_argument(x, where).flat()
     if inverse:
         refuse(where, "return_inverse is not supported", "leave it out")
     if consecutive:
@@ -362,7 +513,7 @@ def _by_key(
 
 def _by_ranges(keys: Argument, runs: list[Run]) -> list[Run]:
     """Return for each device the slices of all runs whose keys are in its range, joined."""
-    order, distinct = Order(keys.form), keys.of([run[: len(keys.arrays)] for run in runs])
+    order, distinct = Order(keys.form), keys.with_shards([run[: len(keys.arrays)] for run in runs])
     lengths = distinct.first.lengths
     widths = [max(1, length // SAMPLES) for length in lengths]
     spans = [[(width - 1, n, width)] for width, n in zip(widths, lengths, strict=True)]
@@ -376,6 +527,6 @@ def _by_ranges(keys: Argument, runs: list[Run]) -> list[Run]:
             wanted = to_devices([(keys.places[i], x) for x in chosen], keys.first.library)
             return ga.searchsorted(distinct.on(i), keys.packed(wanted), side="right")
 
-        cuts = np.stack(_devices.all_on_host(keys.run(cuts_of)), 1)
+        cuts = np.stack(all_on_host(keys.run(cuts_of)), 1)
     ends = [np.zeros((1, len(runs)), np.int64), cuts, np.array([lengths], np.int64)]
     return exchanged(keys, runs, np.concatenate(ends))
