@@ -23,12 +23,13 @@ from gpualgo._algorithms.radix_sort.cuda_passes import (
     position_bytes,
 )
 from gpualgo._algorithms.radix_sort.cuts import cuts_of
-from gpualgo._algorithms.radix_sort.digits import flipped_bits
 from gpualgo._algorithms.radix_sort.problem import (
-    PARTS,
+    FIELD_SIZES,
+    WORD_SIZES,
     Dtype,
     Group,
     Sort,
+    flipped_bits,
     sort_problem,
     used_bits,
 )
@@ -177,7 +178,7 @@ class _Builder(Builder):
             return
         key_src, key_dst, keys_same = self._gather_keys(group)
         word = self.problem.value_word
-        is_moved = len(self._values) == 1 and self._values[0].itemsize in tuning.WORDS
+        is_moved = len(self._values) == 1 and self._values[0].itemsize in WORD_SIZES
         if not self._values:
             self._sort(
                 self._job_of(group, keys_same, not keys_same), Arrays(key_src, NONE, key_dst, NONE)
@@ -322,7 +323,7 @@ class _Builder(Builder):
                 self._scatter(target, dense.slot)
 
     def _fetch(self, source: Operand, target: Operand, indices: int, size: int) -> None:
-        if source.itemsize not in PARTS or not source.is_aligned:
+        if source.itemsize not in FIELD_SIZES or not source.is_aligned:
             self._scatter(target, self._gather_items(source, target, indices, size))
             return
         slot = target.slot
@@ -406,7 +407,7 @@ class _OutOfCoreSort:
         self.dtypes = [array.dtype for array in arrays]
         if self.index is not None:
             self.dtypes.append(self.index)  # positions are sorted as values
-        has_words = all(dtype.itemsize in tuning.WORDS for dtype in self.dtypes)
+        has_words = all(dtype.itemsize in WORD_SIZES for dtype in self.dtypes)
         is_plain = has_words and not problem.is_of_tuples
         moved = sum(dtype.itemsize for dtype in self.dtypes)
         self.item_bytes = _COPIES * moved + (0 if is_plain else _PACKED_BYTES)

@@ -13,14 +13,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from gpualgo._algorithms.radix_sort import tuning
-from gpualgo._algorithms.radix_sort.digits import (
-    Digit,
-    digits_of,
-    flipped_bits,
-    last_key,
-    padded_digits,
-)
-from gpualgo._algorithms.radix_sort.problem import Descending
+from gpualgo._algorithms.radix_sort.problem import WORD_SIZES, Descending, flipped_bits
+from gpualgo._algorithms.radix_sort.tuning import Digit, digits_of, last_key, padded_digits
 from gpualgo._arrays.view import View
 from gpualgo._base.strides import Dims, dense_strides, merge
 from gpualgo._cuda import build
@@ -124,7 +118,7 @@ class Operand:
             extent == 1 or stride % size == 0 for extent, stride in self.dims
         )
         # Dense rows of a size that kernels can move.
-        self.is_ready = self.is_gapless and size in tuning.WORDS and address % size == 0
+        self.is_ready = self.is_gapless and size in WORD_SIZES and address % size == 0
 
     def dense_rows(self, place: int, itemsize: int) -> Operand:
         """Return dense, aligned rows of as many items, with another item size and slot."""

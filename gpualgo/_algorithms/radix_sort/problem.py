@@ -204,8 +204,8 @@ Dtype: TypeAlias = np.dtype[Any]
 Descending: TypeAlias = "bool | tuple[bool, ...]"
 """Whether the order is descending; for a word, one flag per field."""
 
-PARTS = (1, 2, 4, 8)  # sizes of a word's fields
-KEY_BYTES, VALUE_BYTES = 8, 16  # sizes of the widest words
+FIELD_SIZES = (1, 2, 4, 8)  # of a word's fields, and of the words of keys
+WORD_SIZES = (*FIELD_SIZES, 16)  # of values that are moved as one item
 
 
 class Number(NamedTuple):
@@ -249,6 +249,11 @@ def used_bits(key: Dtype) -> int:
     return 8 * sum(key[name].itemsize for name in key.names)
 
 
+def flipped_bits(dtype: Dtype, descending: Descending) -> int:
+    """Return which bits of an ordered key (KeyOrder) are inverted."""
+    return sum(n.flipped << n.shift for n in numbers(dtype, descending))
+
+
 class Group(NamedTuple):
     """Neighbouring fields of an element that are sorted at once, as one word."""
 
@@ -271,50 +276,40 @@ def groups_of(dtypes: Sequence[Dtype], directions: Sequence[bool]) -> list[Group
     groups: list[Group] = []
     first = 0
     for end in range(1, len(dtypes) + 1):
-        if end < len(dtypes) and sum(d.itemsize for d in dtypes[first : end + 1]) <= KEY_BYTES:
+        if (
+            end < len(dtypes)
+            and sum(d.itemsize for d in dtypes[first : end + 1]) <= FIELD_SIZES[-1]
+        ):
             continue
-        fields = tuple(dtypes[first:end])
+        fields, ways = tuple(dtypes[first:end]), tuple(directions[first:end])
         if len(fields) == 1:
-            groups.append(Group(first, 1, fields[0], directions[first]))
+            groups.append(Group(first, 1, fields[0], ways[0]))
         else:
-            groups.append(Group(first, len(fields), _key(fields), tuple(directions[first:end])))
+            word = _word(fields, tuple(reversed(range(len(fields)))))
+            groups.append(Group(first, len(fields), word, ways))
         first = end
     return groups
-
-
-@cache
-def _key(fields: tuple[Dtype, ...]) -> Dtype:
-    end = sum(field.itemsize for field in fields)
-    size = next(size for size in PARTS if end <= size)
-    offsets = []
-    for field in fields:
-        end -= field.itemsize
-        offsets.append(end)
-    return _word(fields, offsets, size)
 
 
 def value_word(dtypes: Sequence[Dtype]) -> Dtype | None:
     """Return the word that packs values of several arrays; None if impossible or not needed."""
     sizes = [dtype.itemsize for dtype in dtypes]
-    if len(sizes) < 2 or sum(sizes) > VALUE_BYTES or not set(sizes) <= set(PARTS):
+    if len(sizes) < 2 or sum(sizes) > WORD_SIZES[-1] or not set(sizes) <= set(FIELD_SIZES):
         return None
-    return _values(tuple(sizes))
+    widest_first = sorted(range(len(sizes)), key=lambda i: -sizes[i])
+    return _word(tuple([np.dtype(f"u{size}") for size in sizes]), tuple(widest_first))
 
 
 @cache
-def _values(sizes: tuple[int, ...]) -> Dtype:
-    offsets, end = [0] * len(sizes), 0
-    for i in sorted(range(len(sizes)), key=lambda i: -sizes[i]):
+def _word(fields: tuple[Dtype, ...], from_lowest: tuple[int, ...]) -> Dtype:
+    """Return the dtype of fields side by side, in this order from the lowest bytes on."""
+    offsets, end = [0] * len(fields), 0
+    for i in from_lowest:
         offsets[i] = end
-        end += sizes[i]
-    size = next(size for size in (*PARTS, VALUE_BYTES) if end <= size)
-    return _word([np.dtype(f"u{size}") for size in sizes], offsets, size)
-
-
-def _word(fields: Sequence[Dtype], offsets: Sequence[int], size: int) -> Dtype:
+        end += fields[i].itemsize
     spec: Any = {
         "names": [f"f{i}" for i in range(len(fields))], "formats": list(fields),
-        "offsets": list(offsets), "itemsize": size,
+        "offsets": offsets, "itemsize": next(size for size in WORD_SIZES if end <= size),
     }  # fmt: skip
     word: Dtype = np.dtype(spec)
     return word
@@ -387,3 +382,33 @@ def descending_by_field(descending: Any, form: Form | None, where: str) -> tuple
             f"keys: {', '.join(inputs.names((), form, 'keys'))}; got {descending!r}"
         )
     return tuple(map(bool, flags))
+
+
+# --- Argument table slots and sizes of the CPU kernels of the radix sort and around NumPy's sort.
+
+BLOCK = 256  # keys converted to codes at once; they stay in L1
+CODES_BYTES = 8 * BLOCK
+
+# The table of arguments. VALUES 0: a key's position is its value. OUT_KEYS 0: only values are
+# written. COUNTS holds a number for each part and bucket, SURVEY two words for each part. ENTRY is
+# the kernel that `invoke` runs.
+KEYS, VALUES, OUT_KEYS, OUT_VALUES, LENGTH, PARTS, COUNTS, SURVEY, SHIFT, BUCKETS = range(10)
+ENTRY, CODES, KEY_BYTES, FLIP, USED, SIZE = range(10, 16)
+
+# Up to this many keys, each is compared with all others; of one byte, which take one pass else.
+SHORT, SHORT_BYTES = 128, 48
+ROW_BITS = 8  # digit width
+
+# Rows append to that table: addresses of kernels; the size of values; for keys, values and their
+# outputs in turn, the function that packs a strided row (0 if dense), and the stride along the row.
+# Then the lengths of the outer dimensions and their strides in each array.
+FIND, COUNT, PLACE, MOVE, TAKE, VALUE_BYTES, PACKS = range(SIZE, SIZE + 7)
+STEPS, NDIM, HEAD = PACKS + 4, PACKS + 8, PACKS + 9
+
+# Scratch memory of a thread: its own table, addresses of the row, counts, the survey's result, work
+# space of the kernels; then two buffers for keys and two for values.
+ROW = 8 * SIZE
+ROW_COUNTS = ROW + 32
+ROW_SURVEY = ROW_COUNTS + (8 << ROW_BITS)
+ROW_WORK = ROW_SURVEY + 16
+BUFFERS = (ROW_WORK + CODES_BYTES + (8 << ROW_BITS) + 63) // 64 * 64
