@@ -154,7 +154,8 @@ def test_other_architectures(capability: Capability, tmp_path: Path) -> None:
 
 
 @given(
-    st.integers(1, 1 << 34), st.sampled_from([1, 2, 4, 8]), st.sampled_from([0, *problem.WORD_SIZES]),
+    st.integers(1, 1 << 34), st.sampled_from([1, 2, 4, 8]),
+    st.sampled_from([0, *problem.WORD_SIZES]),
     st.sampled_from([4, 8]), st.sampled_from([48 << 10, 64 << 10, 99 << 10, 227 << 10]),
 )  # fmt: skip
 def test_tiles_fit_shared_memory(

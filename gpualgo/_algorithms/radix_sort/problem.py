@@ -31,24 +31,22 @@ class KeysAndValues(Problem):
     copies_page_locked = True  # in place, each pass would cross the bus
     takes_any_items = True
 
-    def __init__(
-        self, call: Call, num_keys: int, forms: Forms, others: tuple[str, ...] = ()
-    ) -> None:
-        """`forms`: those of keys and values; `others`: names of the inputs between them."""
-        views, where = call.views, call.where
-        self.num_keys, self.forms, self.num_others = num_keys, forms, len(others)
-        keys_form, values_form = (*forms, None)[:2]
-        keys, values = views[:num_keys], views[num_keys + len(others) :]
-        self.key_names = inputs.names(keys, keys_form, "keys")
-        value_names = inputs.names(values, values_form, "values") if values else ()
-        self.inputs = (*self.key_names, *others, *value_names)
+    def __init__(self, call: Call, names: Sequence[str], forms: Forms) -> None:
+        """`names`: of the arguments, keys first and values last, of which there may be none."""
+        arguments = [*zip(names, forms, strict=False)]
+        self.forms, self.num_keys = forms, num_fields(forms[0])
+        self.num_values = num_fields(forms[-1]) if len(forms) == len(names) else 0
+        others = [form for name, form in arguments if not name.endswith("values")]
+        self.first_value = sum(map(num_fields, others))
+        paths = [inputs.names((), form, name) for name, form in arguments]
+        self.inputs = sum(paths, ())
         super().__init__(call)
-        checks.same_place(list(views), where)
-        for view, name in zip(values, value_names, strict=True):
-            check_items(view, f"{where}: {name}")
-        self.form = keys_form
-        if values and (keys_form is not None or values_form is not None):
-            self.form = Form(tuple, (keys_form, values_form))
+        checks.same_place(list(call.views), call.where)
+        for view, path in [*zip(call.views, self.inputs, strict=True)][self.first_value :]:
+            check_items(view, f"{call.where}: {path}")
+        self.form = forms[0]
+        if self.num_values and (forms[0] is not None or forms[-1] is not None):
+            self.form = Form(tuple, (forms[0], forms[-1]))
 
     def parse_arrays(self, arguments: tuple[Any, ...]) -> tuple[Views, Forms] | None:
         if not 0 < len(arguments) < 3:
@@ -57,10 +55,9 @@ class KeysAndValues(Problem):
 
     def set_rows(self, call: Call, axis: int | None) -> None:
         """Set the rows along an axis, and the results: keys and values, sorted."""
-        views, count, where = call.views, self.num_keys, call.where
+        views, where, values = call.views, call.where, call.views[self.first_value :]
         self.shape = shape = views[0].shape
         self.axis = checks.axis_of(axis, len(shape), where)  # None: flattened
-        values = views[count + self.num_others :]
         if len(values) == 1 and values[0].shape != shape:
             raise ValueError(
                 f"{where}: values has shape {values[0].shape} but keys has {shape}; "
@@ -72,8 +69,13 @@ class KeysAndValues(Problem):
         self.results = tuple(
             Result(shape, view.dtype, (i,), () if self.axis is None else _order_of(view))
             for i, view in enumerate(views)
-            if not count <= i < count + self.num_others
+            if not self.num_keys <= i < self.first_value
         )
+
+
+def num_fields(form: Form | None) -> int:
+    """Return the number of arrays of an argument."""
+    return 1 if form is None else len(form.names)
 
 
 def _order_of(view: View) -> tuple[int, ...]:
@@ -91,8 +93,8 @@ class Sort(KeysAndValues):
         views, where = call.views, call.where
         self.directions, self.begin_bit, self.end_bit, axis, index_dtype, forms = call.params
         count = len(self.directions)
-        super().__init__(call, count, forms)
-        for view, name in zip(views, self.key_names, strict=False):
+        super().__init__(call, ("keys", "values"), forms)
+        for view, name in zip(views[:count], self.inputs, strict=False):
             key_dtype_of(view.dtype, where, name)
         self.groups = groups_of([view.dtype for view in views[:count]], self.directions)
         self.value_word = value_word([view.dtype for view in views[count:]])
@@ -276,17 +278,15 @@ def groups_of(dtypes: Sequence[Dtype], directions: Sequence[bool]) -> list[Group
     groups: list[Group] = []
     first = 0
     for end in range(1, len(dtypes) + 1):
-        if (
-            end < len(dtypes)
-            and sum(d.itemsize for d in dtypes[first : end + 1]) <= FIELD_SIZES[-1]
-        ):
+        with_next = sum(dtype.itemsize for dtype in dtypes[first : end + 1])
+        if end < len(dtypes) and with_next <= FIELD_SIZES[-1]:
             continue
-        fields, ways = tuple(dtypes[first:end]), tuple(directions[first:end])
-        if len(fields) == 1:
-            groups.append(Group(first, 1, fields[0], ways[0]))
+        fields, size = tuple(dtypes[first:end]), end - first
+        if size == 1:
+            groups.append(Group(first, 1, fields[0], directions[first]))
         else:
-            word = _word(fields, tuple(reversed(range(len(fields)))))
-            groups.append(Group(first, len(fields), word, ways))
+            word = _word(fields, tuple(reversed(range(size))))
+            groups.append(Group(first, size, word, tuple(directions[first:end])))
         first = end
     return groups
 
@@ -346,32 +346,10 @@ def values_of(
     return moved, moved_form
 
 
-# --- Calls of `radix_sort` and `argsort` whose keys or values are tuples of arrays.
-
-
-def problem_and_views(
-    where: str, keys: Any, values: Any, descending: Any, bits: tuple[Any, Any], axis: Any,
-    index_dtype: Any,
-) -> tuple[Problem, Views]:  # fmt: skip
-    """Return the problem and views of function `where`; with an index dtype, of an argsort."""
-    views, arg_forms = arguments_of((keys,) if values is None else (keys, values), where)
-    directions = descending_by_field(descending, arg_forms[0], where)
-    begin_bit, end_bit = bits
-    begin_bit = checks.integer(begin_bit, "begin_bit", where)
-    if end_bit is not None:
-        end_bit = checks.integer(end_bit, "end_bit", where)
-    if arg_forms[0] is not None and (begin_bit, end_bit) != (0, None):
-        raise TypeError(
-            f"{where}: begin_bit and end_bit have no meaning for keys of several numbers; "
-            "leave them out, and shift or mask the numbers instead"
-        )
-    axis = checks.plain_axis(axis, where)
-    params = directions, begin_bit, end_bit, axis, index_dtype, arg_forms
-    return problem_of(Sort, views, None, None, params, where, 0), views
-
-
 def descending_by_field(descending: Any, form: Form | None, where: str) -> tuple[bool, ...]:
     if form is None:
+        if type(descending) is bool:
+            return (descending,)
         return (checks.flag_argument(descending, "descending", where),)
     if isinstance(descending, (bool, np.bool_)):
         return (bool(descending),) * len(form.names)
