@@ -12,7 +12,6 @@ import numpy as np
 from gpualgo._algorithms.histogram import tuning as histogram_policy
 from gpualgo._algorithms.histogram.cuda import machine_of
 from gpualgo._algorithms.histogram.cuda_bins import DeviceBins
-from gpualgo._algorithms.radix_sort import cuda_passes as passes
 from gpualgo._algorithms.radix_sort import tuning
 from gpualgo._algorithms.radix_sort.cuda_passes import (
     Arrays,
@@ -307,8 +306,11 @@ class _Builder(Builder):
         self, parts: Sequence[Operand], word_bytes: int, target: int,
         indices: tuple[int, int] = (NONE, 0),
     ) -> None:  # fmt: skip
-        rows = self._num_rows, self._row_items
-        self.steps.append(passes.pack(parts, word_bytes, target, rows, self.device, indices))
+        """Add the step that packs items into words, gathered if there are indices of a size."""
+        slot, index_bytes = indices
+        index = tuning.word(index_bytes) if index_bytes else "gpualgo::InOrder"
+        slots = {"indices": slot, "words": target}
+        self._add_of_words("pack", parts, word_bytes, slots, index, row_items=self._row_items)
 
     def _unpack(self, source: int, word: Dtype, targets: Sequence[Operand]) -> None:
         """Add the step that writes words' fields to arrays, unaligned ones through a copy."""
@@ -316,8 +318,7 @@ class _Builder(Builder):
             t if t.is_aligned else t.dense_rows(self._scratch(t.num_bytes), t.itemsize)
             for t in targets
         ]
-        rows, parts = (self._num_rows, self._row_items), _in_order(aligned, word)
-        self.steps.append(passes.unpack(source, word.itemsize, parts, rows, self.device))
+        self._add_of_words("unpack", _in_order(aligned, word), word.itemsize, {"words": source})
         for target, dense in zip(targets, aligned, strict=True):
             if dense is not target:
                 self._scatter(target, dense.slot)
