@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 import numpy as np
 
 from gpualgo._algorithms import materialized
-from gpualgo._algorithms.radix_sort.problem import Sort, arguments_of, descending_by_field
-from gpualgo._arrays.view import View, as_view
+from gpualgo._algorithms.radix_sort.problem import Forms, Sort, arguments_of, descending_by_field
+from gpualgo._arrays.view import NumPy, View, as_view
 from gpualgo._base.errors import Elsewhere
 from gpualgo._lazy import is_lazy
 from gpualgo._pipeline import checks
@@ -169,10 +169,15 @@ def sort_spec(
     out: Any, stream: Any, index_dtype: Any = None,
 ) -> tuple[Problem, tuple[View, ...], Any]:  # fmt: skip
     """Return the problem, views and out of a call; with an index dtype, of an argsort."""
-    if is_lazy(keys) or is_lazy(values):
-        keys, values, target = materialize(keys, values, axis, out, stream, where)
-        out = target if index_dtype is None else out
-    views, forms = arguments_of((keys,) if values is None else (keys, values), where)
+    views: tuple[View, ...]
+    forms: Forms
+    if values is None and type(keys) is ndarray and keys.dtype.names is None:
+        views, forms = (NumPy.view(keys),), (None,)
+    else:
+        if is_lazy(keys) or is_lazy(values):
+            keys, values, target = materialize(keys, values, axis, out, stream, where)
+            out = target if index_dtype is None else out
+        views, forms = arguments_of((keys,) if values is None else (keys, values), where)
     begin_bit, end_bit = bits
     if type(begin_bit) is not int:
         begin_bit = checks.integer(begin_bit, "begin_bit", where)
