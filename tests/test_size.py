@@ -14,28 +14,28 @@ from support import REPOSITORY
 # Lines of Python below each folder of gpualgo/ and in bench/, and of CUDA below cuda_src/.
 LINES = {
     "bench": 3_000,
-    "gpualgo": 62_797,
-    "gpualgo/_algorithms": 21_644,
+    "gpualgo": 62_581,
+    "gpualgo/_algorithms": 21_415,
     "gpualgo/_api": 2_334,
     "gpualgo/_arrays": 1_803,
     "gpualgo/_base": 2_349,
     "gpualgo/_cli": 1_149,
-    "gpualgo/_cpu": 2_951,
+    "gpualgo/_cpu": 2_946,
     "gpualgo/_cuda": 2_373,
     "gpualgo/_distributed": 308,
     "gpualgo/_driver": 1_951,
     "gpualgo/_lazy": 2_317,
-    "gpualgo/_operators": 6_311,
+    "gpualgo/_operators": 6_310,
     "gpualgo/_pipeline": 3_106,
     "gpualgo/dask": 1_818,
     "gpualgo/jax": 1_501,
     "gpualgo/lazy": 774,
-    "gpualgo/numpy": 6_091,
+    "gpualgo/numpy": 6_110,
     "gpualgo/torch": 1_790,
     "gpualgo/shards": 2_072,
-    "cuda_src": 17_495,
+    "cuda_src": 17_512,
 }
-FILES = 251  # of Python below gpualgo/
+FILES = 249  # of Python below gpualgo/
 LINES_OF_A_FILE = 600
 
 

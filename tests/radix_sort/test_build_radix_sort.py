@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from sass import MAIN, Capability, Dtype, needs_cuobjdump
 from support import sampled
 
-from gpualgo._algorithms.radix_sort import cuda_passes, tuning
+from gpualgo._algorithms.radix_sort import cuda_passes, problem, tuning
 from gpualgo._algorithms.radix_sort.cuda_passes import Job, Layout
 from gpualgo._algorithms.radix_sort.problem import Descending
 from gpualgo._base import dtypes
@@ -123,7 +123,7 @@ def test_descending_floats_take_next_to_nothing(dtype: Dtype, tmp_path: Path) ->
 
 @pytest.mark.slow
 @needs_cuobjdump
-@pytest.mark.parametrize("value_bytes", sampled(tuning.WORDS, [1, 16]))
+@pytest.mark.parametrize("value_bytes", sampled(problem.WORD_SIZES, [1, 16]))
 def test_every_value_has_its_kernels(value_bytes: int, tmp_path: Path) -> None:
     specs = {
         cuda_passes.copy_spec(value_bytes): False,
@@ -154,7 +154,8 @@ def test_other_architectures(capability: Capability, tmp_path: Path) -> None:
 
 
 @given(
-    st.integers(1, 1 << 34), st.sampled_from([1, 2, 4, 8]), st.sampled_from([0, *tuning.WORDS]),
+    st.integers(1, 1 << 34), st.sampled_from([1, 2, 4, 8]),
+    st.sampled_from([0, *problem.WORD_SIZES]),
     st.sampled_from([4, 8]), st.sampled_from([48 << 10, 64 << 10, 99 << 10, 227 << 10]),
 )  # fmt: skip
 def test_tiles_fit_shared_memory(
@@ -190,7 +191,7 @@ def test_rows_fit_their_block(
 def test_temporary_storage_is_one_copy(key_bytes: int) -> None:
     num_keys = 1 << 26
     dtype = np.dtype(f"u{key_bytes}")
-    for value_bytes, num_rows in itertools.product([0, *tuning.WORDS], [1, 64]):
+    for value_bytes, num_rows in itertools.product([0, *problem.WORD_SIZES], [1, 64]):
         job = Job(
             0, dtype, num_rows, num_keys // num_rows, False, 0, 8 * key_bytes,
             value_bytes=value_bytes, result_bytes=value_bytes,
@@ -214,5 +215,5 @@ def test_temporary_storage_is_one_copy(key_bytes: int) -> None:
 @given(st.sampled_from([1, 2, 3, 4, 6, 8, 12, 16, 20, 32]), st.integers(0, 15), st.integers(-9, 9))
 def test_words_divide_what_is_moved(itemsize: int, address: int, step: int) -> None:
     word = cuda_passes.word_bytes(itemsize, address, step * itemsize)
-    assert word in tuning.WORDS
+    assert word in problem.WORD_SIZES
     assert math.gcd(itemsize, address, 16) % word == 0

@@ -54,7 +54,7 @@ def test_kernels_of_words_with_floats(capability: Capability, tmp_path: Path) ->
 def test_packing_holds_all_in_registers(
     sizes: tuple[int, ...], capability: Capability, tmp_path: Path
 ) -> None:
-    size = next(size for size in tuning.WORDS if sum(sizes) <= size)
+    size = next(size for size in problem.WORD_SIZES if sum(sizes) <= size)
     specs = []
     for is_dense in (True, False):
         for index_bytes in (0, 4, 8):
@@ -113,4 +113,4 @@ def test_words_hold_numbers_apart() -> None:
             assert begin // 8 == (begin + size - 1) // 8  # not across 8 bytes
             taken += range(begin, begin + size)
         assert sorted(taken) == list(range(sum(sizes)))  # without gaps, as kernels have them
-        assert word.itemsize in tuning.WORDS
+        assert word.itemsize in problem.WORD_SIZES

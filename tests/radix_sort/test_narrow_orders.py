@@ -12,7 +12,7 @@ from support import FLOATS, INTEGERS, a_few, random_array
 from test_radix_sort import assert_bits, special_floats, stable_order
 
 import gpualgo as ga
-from gpualgo._algorithms.radix_sort import digits as rk
+from gpualgo._algorithms.radix_sort import problem as rk
 from gpualgo._algorithms.radix_sort.problem import Sort
 
 NARROW = [dtype for dtype in (np.dtype("bool"), *INTEGERS, *FLOATS) if dtype.itemsize <= 2]

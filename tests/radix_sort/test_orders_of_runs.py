@@ -66,7 +66,7 @@ def test_which_way(n: int, dtype: str) -> None:
 
 
 def _has_few_runs(keys: Array, descending: bool) -> bool:
-    return cpu_numpy.has_few_runs(keys, 0, descending)(keys)
+    return cpu_numpy.has_few_runs(keys, descending)(keys)
 
 
 def test_no_digits_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, overload
 
-from gpualgo._algorithms import radix_sort
+from gpualgo._algorithms import radix_sort, typed_as
 from gpualgo._algorithms.merge_sort import problem as calls
 from gpualgo._base.errors import Elsewhere
 from gpualgo._pipeline.run import run
@@ -97,25 +97,7 @@ def merge_sort(
     return run(problem, views, less, None, out, stream)
 
 
-@overload
-def sort(
-    keys: np.ndarray[Any, ty.Kind], values: None = None, *,
-    less: ty.BinaryPredicate | Operator | None = None, descending: ty.Ways = False,
-    axis: ty.Axis = -1, out: ty.Outs | None = None, stream: ty.Stream | None = None,
-) -> np.ndarray[Any, ty.Kind]: ...  # fmt: skip
-@overload
-def sort(
-    keys: ty.Same, values: None = None, *, less: ty.BinaryPredicate | Operator | None = None,
-    descending: bool = False, axis: ty.Axis = -1, out: ty.Same | None = None,
-    stream: ty.Stream | None = None,
-) -> ty.Same: ...  # fmt: skip
-@overload
-def sort(
-    keys: ty.AnyArray | ty.Arrays, values: ty.AnyArray | ty.Arrays | None = None, *,
-    less: ty.BinaryPredicate | Operator | None = None, descending: ty.Ways = False,
-    axis: ty.Axis = -1, out: ty.Outs | ty.OutPair | None = None,
-    stream: ty.Stream | None = None,
-) -> Any: ...  # fmt: skip
+@typed_as(merge_sort)
 def sort(
     keys: Any, values: Any = None, *, less: Any = None, descending: Any = False, axis: ty.Axis = -1,
     out: Any = None, stream: Any = None,

@@ -10,7 +10,7 @@ import numpy as np
 from gpualgo._algorithms.merge_sort import problem as mk
 from gpualgo._algorithms.merge_sort.problem import BOOL, Comparison, Merge, MergeSort
 from gpualgo._algorithms.radix_sort.cpu import each_part, fetch, packed, rows_of, unpack
-from gpualgo._algorithms.radix_sort.cpu_digits import WORD_SIZES
+from gpualgo._algorithms.radix_sort.problem import WORD_SIZES
 from gpualgo._cpu.kernels import Applied, Kernel, get_kernel, named
 from gpualgo._cpu.launch import run_tasks
 from gpualgo._cpu.layout import table

@@ -16,10 +16,11 @@ from gpualgo._algorithms.radix_sort.problem import (
     arguments_of,
     descending_by_field,
     key_dtype_of,
+    num_fields,
     values_of,
 )
 from gpualgo._arrays.forms import Form
-from gpualgo._arrays.view import View, check_items
+from gpualgo._arrays.view import View
 from gpualgo._base import recording, records
 from gpualgo._lazy import is_lazy
 from gpualgo._operators.operator import Operator
@@ -114,12 +115,12 @@ class MergeSort(KeysAndValues):
     op_name = "less"
 
     def __init__(self, call: Call) -> None:
-        directions, axis, num_keys, forms = call.params
-        super().__init__(call, num_keys, forms)
+        directions, axis, forms = call.params
+        super().__init__(call, ("keys", "values"), forms)
+        keys, names = call.views[: self.num_keys], self.inputs[: self.num_keys]
         self.order = comparison_of(
-            call.views[:num_keys], self.key_names, forms[0], call.op, directions, call.device,
-            call.where,
-        )  # fmt: skip
+            keys, names, forms[0], call.op, directions, call.device, call.where
+        )
         self.set_rows(call, axis)
         self.by_value: Sort | None = None  # sorts by value on the CPU
         if call.op is None:
@@ -128,60 +129,52 @@ class MergeSort(KeysAndValues):
 
     @classmethod
     def row_of(cls, views: Sequence[View], params: tuple[Any, ...]) -> tuple[str, Sequence[View]]:
-        return "merge sort", views[: params[2]]
+        return "merge sort", views[: num_fields(params[2][0])]
 
 
 # --- Specification of a merge of two sorted arrays, and of values moved with them.
 
 
-class Merge(Problem):
+_NAMES = ("a", "b", "a_values", "b_values")
+
+
+class Merge(KeysAndValues):
     """Specification of a `merge` call, shared by equal calls. Arrays: a, b, a_values, b_values."""
 
     op_name = "less"
-    needs_alignment = False  # unaligned arrays are copied to dense, aligned ones
-    copies_page_locked = True  # binary searches would cross the bus
-    takes_any_items = True
 
     def __init__(self, call: Call) -> None:
-        device, views, op, params, where = call.device, call.views, call.op, call.params, call.where
-        directions, self.num_keys, self.forms = params
-        count = self.num_keys
-        a, b, values = views[:count], views[count : 2 * count], views[2 * count :]
-        self.num_values = len(values) // 2
-        a_values, b_values = values[: self.num_values], values[self.num_values :]
-        form, values_form = self.forms[0], (self.forms[2] if values else None)
-        names = [*inputs.names(a, form, "a"), *inputs.names(b, form, "b")]
-        value_names: list[str] = []
-        if values:
-            value_names += inputs.names(a_values, values_form, "a_values")
-            value_names += inputs.names(b_values, values_form, "b_values")
-        self.inputs = (*names, *value_names)
-        super().__init__(call)
-        checks.same_place(list(views), where)
-        for x, y, name, other in zip(a, b, names[:count], names[count:], strict=True):
-            _check_alike(x, y, name, other, where)
-        for view, name in zip((a[0], b[0]), names[::count], strict=False):
-            if len(view.shape) != 1:
+        views, (directions, forms), where = call.views, call.params, call.where
+        super().__init__(call, _NAMES, forms)
+        count, values = self.num_keys, views[self.first_value :]
+        for first, size in ((0, count), (self.first_value, self.num_values)):
+            for i in range(first, first + size):
+                self._check_alike(views, i, i + size)
+        for i in (0, count):
+            if len(views[i].shape) != 1:
                 raise ValueError(
-                    f"{where}: {name} has {len(view.shape)} dimensions; pass one-dimensional arrays"
+                    f"{where}: {self.inputs[i]} has {len(views[i].shape)} dimensions; pass "
+                    "one-dimensional arrays"
                 )
-        for view, name in zip(values, value_names, strict=True):
-            check_items(view, f"{where}: {name}")
-        pairs = zip(a_values, b_values, value_names, value_names[self.num_values :], strict=False)
-        for x, y, name, other in pairs:
-            _check_alike(x, y, name, other, where)
-            for view, key, label in ((x, a[0], name), (y, b[0], other)):
-                if view.shape != key.shape:
-                    raise ValueError(
-                        f"{where}: {label} has shape {view.shape} but its keys have {key.shape}; "
-                        "pass one value for each key"
-                    )
-        self.order = comparison_of(a, names[:count], form, op, directions, device, where)
-        self.lengths = a[0].shape[0], b[0].shape[0]
-        self.results = tuple(Result((sum(self.lengths),), view.dtype) for view in (*a, *a_values))
-        self.form = form
-        if values and (form is not None or values_form is not None):
-            self.form = Form(tuple, (form, values_form))
+        for i, view in enumerate(values):
+            shape = views[0 if i < self.num_values else count].shape
+            if view.shape != shape:
+                raise ValueError(
+                    f"{where}: {self.inputs[self.first_value + i]} has shape {view.shape} but its "
+                    f"keys have {shape}; pass one value for each key"
+                )
+        keys, names = views[:count], self.inputs[:count]
+        self.order = comparison_of(keys, names, forms[0], call.op, directions, call.device, where)
+        self.lengths = views[0].shape[0], views[count].shape[0]
+        moved = *keys, *values[: self.num_values]
+        self.results = tuple(Result((sum(self.lengths),), view.dtype) for view in moved)
+
+    def _check_alike(self, views: Sequence[View], i: int, k: int) -> None:
+        if views[i].dtype != views[k].dtype:
+            raise TypeError(
+                f"{self.where}: {self.inputs[i]} has dtype {views[i].dtype} and {self.inputs[k]} "
+                f"has {views[k].dtype}; pass equal dtypes"
+            )
 
     def parse_arrays(self, arguments: tuple[Any, ...]) -> tuple[Views, Forms] | None:
         if len(arguments) not in (2, 4):
@@ -189,26 +182,18 @@ class Merge(Problem):
         return merge_arguments(arguments, self.where, self.num_arguments > 0)
 
 
-def _check_alike(x: View, y: View, name: str, other: str, where: str) -> None:
-    if x.dtype != y.dtype:
-        raise TypeError(
-            f"{where}: {name} has dtype {x.dtype} and {other} has {y.dtype}; pass equal dtypes"
-        )
-
-
 def merge_arguments(arguments: tuple[Any, ...], where: str, has_names: bool) -> tuple[Views, Forms]:
-    names = ("a", "b", "a_values", "b_values")
     a, form = inputs.spread(arguments[0], f"{where}: a", has_names)
     b, other = inputs.spread(arguments[1], f"{where}: b", has_names)
-    _check_form(form, other, names[:2], where)
+    _check_form(form, other, _NAMES[:2], where)
     if len(arguments) == 2:
         return (*a, *b), (form, other)
     values = [
         values_of(value, keys[0].shape, where, name, owner)
-        for value, keys, name, owner in zip(arguments[2:], (a, b), names[2:], names, strict=False)
+        for value, keys, name, owner in zip(arguments[2:], (a, b), _NAMES[2:], _NAMES, strict=False)
     ]
     (first, values_form), (second, other_form) = values
-    _check_form(values_form, other_form, names[2:], where)
+    _check_form(values_form, other_form, _NAMES[2:], where)
     return (*a, *b, *first, *second), (form, other, values_form, other_form)
 
 
@@ -280,8 +265,7 @@ def sort_spec(
     arguments = (keys,) if values is None else (keys, values)
     views, forms = arguments_of(arguments, where, less is not None)
     directions = descending_of(descending, forms[0], less, where)
-    num_keys = 1 if forms[0] is None else len(forms[0].names)
-    params = directions, checks.plain_axis(axis, where), num_keys, forms
+    params = directions, checks.plain_axis(axis, where), forms
     num_arguments = 0 if less is None else 2
     return problem_of(MergeSort, views, less, None, params, where, num_arguments), views, out
 
@@ -300,11 +284,10 @@ def merge_problem(
     arguments = tuple(materialized(given, (out,), where, stream))
     views, forms = merge_arguments(arguments, where, less is not None)
     directions = descending_of(descending, forms[0], less, where)
-    num_keys = 1 if forms[0] is None else len(forms[0].names)
-    params = directions, num_keys, forms
     num_arguments = 0 if less is None else 2
-    problem = problem_of(Merge, views, less, None, params, where, num_arguments)
+    problem = problem_of(Merge, views, less, None, (directions, forms), where, num_arguments)
     if device_checks.are_on():
-        for x, name, first in zip(arguments, ("a", "b"), (0, num_keys), strict=False):
+        firsts = 0, num_fields(forms[0])
+        for x, name, first in zip(arguments, _NAMES, firsts, strict=False):
             check(x, views[first], name, where, less, descending, stream)
     return problem, views

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from gpualgo._algorithms.merge_sort.problem import BOOL, Comparison
-from gpualgo._algorithms.radix_sort.tuning import WORDS, word
+from gpualgo._algorithms.radix_sort.problem import WORD_SIZES
+from gpualgo._algorithms.radix_sort.tuning import word
 from gpualgo._base import records
 from gpualgo._cuda.build import Spec
 from gpualgo._cuda.headers import Cpp, cpp
@@ -102,7 +103,7 @@ def merging(sorting: Policy) -> Policy:
 
 
 def are_moved(sizes: Sequence[int]) -> bool:
-    return all(size in WORDS for size in sizes) and sum(sizes) <= MOVED_BYTES
+    return all(size in WORD_SIZES for size in sizes) and sum(sizes) <= MOVED_BYTES
 
 
 def prefetches(

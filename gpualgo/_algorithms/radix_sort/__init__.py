@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 import numpy as np
 
 from gpualgo._algorithms import materialized
-from gpualgo._algorithms.radix_sort.problem import Sort, problem_and_views
-from gpualgo._arrays.view import NumPy, View, as_view, view_of
+from gpualgo._algorithms.radix_sort.problem import Forms, Sort, arguments_of, descending_by_field
+from gpualgo._arrays.view import NumPy, View, as_view
 from gpualgo._base.errors import Elsewhere
 from gpualgo._lazy import is_lazy
 from gpualgo._pipeline import checks
@@ -154,10 +154,10 @@ def radix_sort(
     where, bits = "radix_sort", (begin_bit, end_bit)
     try:
         parsed = sort_spec(where, keys, values, descending, bits, axis, out, stream)
-    except Elsewhere as outcome:
+    except Elsewhere as elsewhere:
         named = {"descending": descending, "axis": axis}
         named |= {} if bits == (0, None) else {"begin_bit": begin_bit, "end_bit": end_bit}
-        return outcome.call(where, out, stream, keys, values, **named)
+        return elsewhere.call(where, out, stream, keys, values, **named)
     problem, views, out = parsed
     if is_usual and problem.warm is not None:
         remember(problem, views, None, None, options, arrays)
@@ -166,31 +166,32 @@ def radix_sort(
 
 def sort_spec(
     where: str, keys: Any, values: Any, descending: Any, bits: tuple[Any, Any], axis: Any,
-    out: Any, stream: Any,
+    out: Any, stream: Any, index_dtype: Any = None,
 ) -> tuple[Problem, tuple[View, ...], Any]:  # fmt: skip
-    views: tuple[View, ...] = ()
-    if type(keys) is ndarray and (values is None or type(values) is ndarray):
-        views = (NumPy.view(keys),)
+    """Return the problem, views and out of a call; with an index dtype, of an argsort."""
+    views: tuple[View, ...]
+    forms: Forms
+    if values is None and type(keys) is ndarray and keys.dtype.names is None:
+        views, forms = (NumPy.view(keys),), (None,)
     else:
         if is_lazy(keys) or is_lazy(values):
-            keys, values, out = materialize(keys, values, axis, out, stream, where)
-        if not (isinstance(keys, tuple) or isinstance(values, tuple)):
-            views = (view_of(keys, f"{where}: keys"),)
-    if not views or views[0].dtype.names is not None:
-        problem, views = problem_and_views(where, keys, values, descending, bits, axis, None)
-        return problem, views, out
-    if values is not None:
-        views = (*views, view_of(values, f"{where}: values"))
-    if descending is not False:
-        descending = checks.flag_argument(descending, "descending", where)
+            keys, values, target = materialize(keys, values, axis, out, stream, where)
+            out = target if index_dtype is None else out
+        views, forms = arguments_of((keys,) if values is None else (keys, values), where)
     begin_bit, end_bit = bits
     if type(begin_bit) is not int:
         begin_bit = checks.integer(begin_bit, "begin_bit", where)
     if end_bit is not None and type(end_bit) is not int:
         end_bit = checks.integer(end_bit, "end_bit", where)
+    if forms[0] is not None and (begin_bit, end_bit) != (0, None):
+        raise TypeError(
+            f"{where}: begin_bit and end_bit have no meaning for keys of several numbers; "
+            "leave them out, and shift or mask the numbers instead"
+        )
     if type(axis) is not int:
         axis = checks.plain_axis(axis, where)
-    params = (descending,), begin_bit, end_bit, axis, None, (None,) * len(views)
+    directions = descending_by_field(descending, forms[0], where)
+    params = directions, begin_bit, end_bit, axis, index_dtype, forms
     return problem_of(Sort, views, None, None, params, where, 0), views, out
 
 
@@ -280,26 +281,15 @@ def argsort(
         result = run_remembered(_LOOK, None, None, out, known, (keys,))
         if result is not None:
             return result
-    if type(keys) is not ndarray and is_lazy(keys):
-        keys, _, _ = materialize(keys, None, False, out, stream, "argsort")
-    views: tuple[View, ...]
     try:
-        views = () if isinstance(keys, tuple) else (view_of(keys, "argsort: keys"),)
+        index_dtype = dtype
         if dtype is None:
-            dtype = np.int64 if out is None else as_view(out, "argsort: out").dtype
-        if not views or views[0].dtype.names is not None:
-            arguments = keys, None, descending, (0, None), axis, dtype
-            problem, views = problem_and_views("argsort", *arguments)
-            return run(problem, views, None, None, out, stream)
+            index_dtype = np.int64 if out is None else as_view(out, "argsort: out").dtype
+        options = descending, (0, None), axis, out, stream, index_dtype
+        problem, views, _ = sort_spec("argsort", keys, None, *options)
     except Elsewhere as elsewhere:
-        options = {"descending": descending, "axis": axis, "dtype": dtype}
-        return elsewhere.call("argsort", out, stream, keys, **options)
-    if descending is not False:
-        descending = checks.flag_argument(descending, "descending", "argsort")
-    if type(axis) is not int:
-        axis = checks.plain_axis(axis, "argsort")
-    params = (descending,), 0, None, axis, dtype, (None,)
-    problem = problem_of(Sort, views, None, None, params, "argsort", 0)
+        named = {"descending": descending, "axis": axis, "dtype": dtype}
+        return elsewhere.call("argsort", out, stream, keys, **named)
     if is_usual and problem.warm is not None:
         remember(problem, views, None, None, known, (keys,))
     return run(problem, views, None, None, out, stream)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from gpualgo._algorithms.radix_sort import digits as at
+from gpualgo._algorithms.radix_sort import problem as at
 from gpualgo._cpu.packing import call, copy_bytes, inline, load, offset, pointer_to, storage, store
 
 as_intp = pointer_to(types.intp)
@@ -471,8 +471,7 @@ def mend_kernel(size: int, falls: int) -> Callable[..., None]:
 
 
 def levels_kernel(kind: str, size: int, falls: int) -> Callable[[int, int, int, int], int]:
-    """Return f(keys, stride, length, is_strided): cost of a merge sort; from MANY on, digits are
-    faster.
+    """Return f(keys, stride, length, 0): cost of a merge sort; from 100 on, digits are faster.
 
     The limit is two levels, or for short rows a quarter of all. Distances reach up to a 32nd of the
     row, so a single turning point is rarely sampled. Time of the digit sort relative to NumPy's (a
@@ -481,8 +480,7 @@ def levels_kernel(kind: str, size: int, falls: int) -> Callable[[int, int, int, 
     """
     as_key = pointer_of(kind, size)
 
-    def kernel(keys: int, stride: int, length: int, is_strided: int) -> int:
-        step = stride if is_strided else size
+    def kernel(keys: int, stride: int, length: int, _: int) -> int:
         samples, scales = min(256, max(32, length >> 7)), 1
         while 32 << scales < length:
             scales += 1
@@ -493,9 +491,9 @@ def levels_kernel(kind: str, size: int, falls: int) -> Callable[[int, int, int, 
             gap = 1 << i % scales
             state = state * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
             index = (np.int64(state >> np.uint64(40)) * (length - 2 * gap)) >> 24
-            start = keys + step * index
-            a, b = load(as_key(start), 0), load(as_key(start + step * gap), 0)
-            c = load(as_key(start + 2 * step * gap), 0)
+            start = keys + stride * index
+            a, b = load(as_key(start), 0), load(as_key(start + stride * gap), 0)
+            c = load(as_key(start + 2 * stride * gap), 0)
             turns += _sorts_before(b, a, falls) != _sorts_before(c, b, falls)
         return 400 * turns * scales // (samples * min(8, scales))
 

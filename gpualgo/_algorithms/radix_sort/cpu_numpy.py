@@ -119,21 +119,19 @@ _PIECE_KEYS = 1 << 14  # merged by one task
 _BLOCK_BYTES = 1 << 22  # of rows with gaps that are copied at once
 
 
-def plan_of(keys: Array, out: Array, axis: int, descending: bool) -> Plan:
-    """Return the plan that sorts keys along an axis into `out`, which may be the same array.
+def plan_of(keys: Array, out: Array, descending: bool) -> Plan:
+    """Return the plan that sorts rows of keys into `out`, which may be the same array.
 
     Zeros and NaNs keep their input order, as all equal keys do.
     """
-    length, sort = keys.shape[axis], sort_of(keys.dtype, descending)
-    are_aligned = keys.flags.aligned and out.flags.aligned
-    are_dense = keys.flags.c_contiguous and out.flags.c_contiguous
+    length, sort = keys.shape[-1], sort_of(keys.dtype, descending)
     num_rows, cores, work = keys.size // max(1, length), threads.num_threads(), 8 * keys.nbytes
     runs = 1 if 1 < num_rows >= cores else num_runs(length * keys.itemsize, cores)
     routines = [of_numpy("sort", keys.size, num_rows * runs, work)]
     if runs > 1:
         routines.append(compiled("radix_sort", keys.size, -(-length // runs), work))
-    if not (are_aligned and are_dense and axis == keys.ndim - 1):
-        return Plan(lambda xs, outs, _: sort.copies(xs[0], outs[0], axis), routines)
+    if not all(x.flags.c_contiguous and x.flags.aligned for x in (keys, out)):
+        return Plan(lambda xs, outs, _: sort.copies(xs[0], outs[0]), routines)
     if keys.ndim > 1:
         return Plan(lambda xs, outs, _: sort.rows(xs[0], outs[0]), routines)
     if length >= CHECK_SORTED_KEYS:
@@ -168,8 +166,7 @@ class SortByNumPy:
         """Return f([keys], _): a new sorted row of this shape. It checks not if they are sorted."""
         flip, mend = self.flip, None
         if self._mend is not None:
-            launch = Launch(self._mend, np.array((0, 0, *shape), np.int64), (0, 1), 0, 1, 0)
-            mend = launch.at_once
+            mend = Launch(self._mend, np.array((0, 0, *shape), np.int64), (0, 1), 0, 1, 0).at_once
 
         def make(arrays: Sequence[Array], _: int) -> Array:
             keys = arrays[0]
@@ -178,7 +175,7 @@ class SortByNumPy:
             if flip is None:
                 out.sort()
             else:
-                self._sort_flipped(keys, out)
+                self._sort_into(out, out)
             if mend is not None:
                 mend(0, keys, out)
             return out
@@ -226,13 +223,11 @@ class SortByNumPy:
 
         threads.run(body, num_rows, 8 * keys.nbytes)
 
-    def copies(self, keys: Array, out: Array, axis: int) -> None:
-        """Sort along any axis, with any strides: blocks of rows are copied, sorted and written."""
-        rows, targets = np.moveaxis(keys, axis, -1), np.moveaxis(out, axis, -1)
-        if rows.ndim == 1:
-            rows, targets = rows[None], targets[None]
-        longest = int(np.argmax(rows.shape[:-1]))
-        rows, targets = np.moveaxis(rows, longest, 0), np.moveaxis(targets, longest, 0)
+    def copies(self, keys: Array, out: Array) -> None:
+        """Sort rows with any strides: blocks of rows are copied, sorted and written."""
+        if keys.ndim == 1:
+            keys, out = keys[None], out[None]
+        rows, targets = _longest_first(keys, out)
         step = max(1, _BLOCK_BYTES * len(rows) // max(1, keys.nbytes))
         for i in range(0, len(rows), step):
             part = rows[i : i + step]
@@ -244,17 +239,12 @@ class SortByNumPy:
     def _sort_into(self, source: Array, target: Array) -> None:
         """Sort rows by one thread; zeros and NaNs in any order."""
         if self.flip is not None:
-            self._sort_flipped(source, target)
-            return
-        if source is not target:
+            self.flip(source, target)
+        elif source is not target:
             np.copyto(target, source)
         target.sort()
-
-    def _sort_flipped(self, source: Array, target: Array) -> None:
-        assert self.flip is not None
-        self.flip(source, target)
-        target.sort()
-        self.flip(target, target)
+        if self.flip is not None:
+            self.flip(target, target)
 
     def _sort_runs(self, source: Array, out: Array, runs: int) -> None:
         """Sort a row in runs, one thread per run, and merge them on all cores."""
@@ -295,6 +285,12 @@ def merge(source: Array, target: Array, run: int) -> None:
     run_tasks(get_kernel(*code), table, pairs * pieces, 64 * source.nbytes)
 
 
+def _longest_first(*arrays: Array) -> list[Array]:
+    """Return rows with the longest of the outer axes first."""
+    longest = int(np.argmax(arrays[0].shape[:-1]))
+    return [np.moveaxis(array, longest, 0) for array in arrays] if longest else [*arrays]
+
+
 def copy_rows(target: Array, source: Array, work: int) -> None:
     """Copy rows, or the elements of a row, on all cores."""
 
@@ -320,11 +316,10 @@ _DIGIT_SORT_COST = 100  # estimated merge levels from which the digit sort is fa
 
 COUNTED_DTYPES = frozenset(map(np.dtype, ("?", "i1", "u1", "i2", "u2")))
 
-# Longest rows whose stable order NumPy finds at least as fast: it counts narrow keys as the digit
-# sort does, and merges few keys faster than a kernel is called. A Xeon, whole calls, µs by digits /
-# NumPy: 2^10 uint8 4.2 / 2.0, int16 8 / 4, 2^14 int16 55 / 50; 2^10 float64 21 / 15, 2^12 77 / 178.
+# Longest rows of other keys whose stable order NumPy finds at least as fast: it merges few keys
+# faster than a kernel is called. A Xeon, whole calls, µs by digits / NumPy: 2^10 float64 21 / 15,
+# 2^12 77 / 178.
 _ORDER_KEYS = {
-    **dict.fromkeys(COUNTED_DTYPES, 1 << 14),
     **dict.fromkeys(map(np.dtype, ("i4", "u4", "f4")), 1 << 8),
     **dict.fromkeys(map(np.dtype, ("i8", "u8", "f8")), 1 << 10),
 }
@@ -339,26 +334,24 @@ def is_ordered_by_numpy(keys: Array, descending: bool) -> bool:
     return keys.flags.c_contiguous and keys.flags.aligned
 
 
-def has_few_runs(keys: Array, axis: int, descending: bool) -> Callable[[Array], bool]:
-    """Return f(keys of this layout): whether a merge sort of runs is faster than digits."""
+def has_few_runs(keys: Array, descending: bool) -> Callable[[Array], bool]:
+    """Return f(rows of this layout): whether a merge sort of runs is faster than digits."""
     if keys.dtype not in _DTYPES:
         return lambda keys: False
-    length = keys.shape[axis]
     levels = kernel("levels", keys.dtype.kind, keys.dtype.itemsize, int(descending))
-    estimate, stride = status_function(levels), keys.strides[axis]
-    outer = [i for i in range(keys.ndim) if i != axis % keys.ndim]
-    shape, strides = [keys.shape[i] for i in outer], [keys.strides[i] for i in outer]
-    count = prod(shape)
+    estimate = status_function(levels)
+    (*outer, length), (*strides, stride) = keys.shape, keys.strides
+    count = prod(outer)
     picked = min(count, _MOST_ROWS, 1 + (keys.size >> 12))
     offsets = [
-        sum(np.multiply(np.unravel_index(i * count // picked, shape), strides).tolist())
+        sum(np.multiply(np.unravel_index(i * count // picked, outer), strides).tolist())
         for i in range(picked)
     ]
     limit = _DIGIT_SORT_COST * picked
 
     def is_cheap(keys: Array, held: Any = levels) -> bool:  # functions know its address only
         start = address(keys)
-        return bool(sum([estimate(start + shift, stride, length, 1) for shift in offsets]) < limit)
+        return bool(sum([estimate(start + shift, stride, length, 0) for shift in offsets]) < limit)
 
     return is_cheap
 
@@ -382,25 +375,20 @@ def order_of(descending: bool) -> Make:
     return lambda arrays, _: arrays[0].argsort(kind="stable")
 
 
-def order(keys: Array, out: Array, axis: int, descending: bool) -> None:
-    """Write the stable order of keys along an axis to out: NumPy's argsort, rows on threads."""
+def order(keys: Array, out: Array, descending: bool) -> None:
+    """Write the stable order of rows of keys to out: NumPy's argsort, rows on threads."""
     if keys.ndim == 1:
         indices = (reversed_keys(keys, out) if descending else keys).argsort(kind="stable")
         copy_rows(out, indices, 2 * out.nbytes)
         return
-    rows, targets = np.moveaxis(keys, axis, -1), np.moveaxis(out, axis, -1)
-    if rows.ndim > 2:
-        longest = int(np.argmax(rows.shape[:-1]))
-        rows, targets = np.moveaxis(rows, longest, 0), np.moveaxis(targets, longest, 0)
+    rows, targets = _longest_first(keys, out)
     step = max(1, _STEP_KEYS * len(rows) // keys.size)  # few keys: their order stays in cache
 
     def body(first: int, last: int) -> None:
         for i in range(first, last, step):
-            block = rows[i : min(i + step, last)]
-            indices = (reversed_keys(block) if descending else block).argsort(
-                axis=-1, kind="stable"
-            )
-            targets[i : min(i + step, last)] = indices
+            part = slice(i, min(i + step, last))
+            block = reversed_keys(rows[part]) if descending else rows[part]
+            targets[part] = block.argsort(axis=-1, kind="stable")
 
     # Merges of runs read keys about twice; counting narrow keys, or reversing keys, takes longer.
     reads = 2 if keys.dtype in _DTYPES and not descending else 8

@@ -12,7 +12,6 @@ import numpy as np
 from gpualgo._algorithms.histogram import tuning as histogram_policy
 from gpualgo._algorithms.histogram.cuda import machine_of
 from gpualgo._algorithms.histogram.cuda_bins import DeviceBins
-from gpualgo._algorithms.radix_sort import cuda_passes as passes
 from gpualgo._algorithms.radix_sort import tuning
 from gpualgo._algorithms.radix_sort.cuda_passes import (
     Arrays,
@@ -23,12 +22,13 @@ from gpualgo._algorithms.radix_sort.cuda_passes import (
     position_bytes,
 )
 from gpualgo._algorithms.radix_sort.cuts import cuts_of
-from gpualgo._algorithms.radix_sort.digits import flipped_bits
 from gpualgo._algorithms.radix_sort.problem import (
-    PARTS,
+    FIELD_SIZES,
+    WORD_SIZES,
     Dtype,
     Group,
     Sort,
+    flipped_bits,
     sort_problem,
     used_bits,
 )
@@ -177,7 +177,7 @@ class _Builder(Builder):
             return
         key_src, key_dst, keys_same = self._gather_keys(group)
         word = self.problem.value_word
-        is_moved = len(self._values) == 1 and self._values[0].itemsize in tuning.WORDS
+        is_moved = len(self._values) == 1 and self._values[0].itemsize in WORD_SIZES
         if not self._values:
             self._sort(
                 self._job_of(group, keys_same, not keys_same), Arrays(key_src, NONE, key_dst, NONE)
@@ -306,8 +306,11 @@ class _Builder(Builder):
         self, parts: Sequence[Operand], word_bytes: int, target: int,
         indices: tuple[int, int] = (NONE, 0),
     ) -> None:  # fmt: skip
-        rows = self._num_rows, self._row_items
-        self.steps.append(passes.pack(parts, word_bytes, target, rows, self.device, indices))
+        """Add the step that packs items into words, gathered if there are indices of a size."""
+        slot, index_bytes = indices
+        index = tuning.word(index_bytes) if index_bytes else "gpualgo::InOrder"
+        slots = {"indices": slot, "words": target}
+        self._add_of_words("pack", parts, word_bytes, slots, index, row_items=self._row_items)
 
     def _unpack(self, source: int, word: Dtype, targets: Sequence[Operand]) -> None:
         """Add the step that writes words' fields to arrays, unaligned ones through a copy."""
@@ -315,14 +318,13 @@ class _Builder(Builder):
             t if t.is_aligned else t.dense_rows(self._scratch(t.num_bytes), t.itemsize)
             for t in targets
         ]
-        rows, parts = (self._num_rows, self._row_items), _in_order(aligned, word)
-        self.steps.append(passes.unpack(source, word.itemsize, parts, rows, self.device))
+        self._add_of_words("unpack", _in_order(aligned, word), word.itemsize, {"words": source})
         for target, dense in zip(targets, aligned, strict=True):
             if dense is not target:
                 self._scatter(target, dense.slot)
 
     def _fetch(self, source: Operand, target: Operand, indices: int, size: int) -> None:
-        if source.itemsize not in PARTS or not source.is_aligned:
+        if source.itemsize not in FIELD_SIZES or not source.is_aligned:
             self._scatter(target, self._gather_items(source, target, indices, size))
             return
         slot = target.slot
@@ -406,7 +408,7 @@ class _OutOfCoreSort:
         self.dtypes = [array.dtype for array in arrays]
         if self.index is not None:
             self.dtypes.append(self.index)  # positions are sorted as values
-        has_words = all(dtype.itemsize in tuning.WORDS for dtype in self.dtypes)
+        has_words = all(dtype.itemsize in WORD_SIZES for dtype in self.dtypes)
         is_plain = has_words and not problem.is_of_tuples
         moved = sum(dtype.itemsize for dtype in self.dtypes)
         self.item_bytes = _COPIES * moved + (0 if is_plain else _PACKED_BYTES)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from copy import copy as shallow_copy
 from dataclasses import dataclass
 from functools import partial
@@ -13,14 +13,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from gpualgo._algorithms.radix_sort import tuning
-from gpualgo._algorithms.radix_sort.digits import (
-    Digit,
-    digits_of,
-    flipped_bits,
-    last_key,
-    padded_digits,
-)
-from gpualgo._algorithms.radix_sort.problem import Descending
+from gpualgo._algorithms.radix_sort.problem import WORD_SIZES, Descending, flipped_bits
+from gpualgo._algorithms.radix_sort.tuning import Digit, digits_of, last_key, padded_digits
 from gpualgo._arrays.view import View
 from gpualgo._base.strides import Dims, dense_strides, merge
 from gpualgo._cuda import build
@@ -64,38 +58,13 @@ def gather_spec(word: int, index_bytes: int) -> Spec:
     return kernel_spec("copy.cuh", "gather_kernel", *types)
 
 
-def _grid(num_words: int) -> int:
-    return -(-num_words // (_BLOCK_THREADS * _PER_THREAD))
-
-
-def copy(
-    dims: Dims, itemsize: int, alignment: int, device: int, takes: Mapping[str, Any]
-) -> Launch:
-    """Return the launch of a copy; `dims` have the strides of input and output."""
-    # Neighbouring threads write neighbouring words.
-    dims = sorted(merge(dims), key=lambda dim: -abs(dim[1][1]))
-    word = word_bytes(itemsize, alignment, *(s for _, strides in dims for s in strides))
-    if word < itemsize:
-        dims.append((itemsize // word, (word, word)))
-    dims = merge(dims)
-    num_words = math.prod(extent for extent, _ in dims)
-    return launch(
-        copy_spec(word), device, _grid(num_words), _BLOCK_THREADS, takes,
-        num_words=num_words, layout=dims,
-    )  # fmt: skip
-
-
-def gather(
-    num_rows: int, row_items: int, itemsize: int, alignment: int, index_bytes: int, device: int,
-    takes: Mapping[str, int],
-) -> Launch:  # fmt: skip
-    """Return the launch that gathers items of rows in the order of `indices`."""
-    word = word_bytes(itemsize, alignment)
-    num_words = num_rows * row_items * (itemsize // word)
-    return launch(
-        gather_spec(word, index_bytes), device, _grid(num_words), _BLOCK_THREADS, takes,
-        num_words=num_words, words_per_item=itemsize // word, row_items=row_items,
-    )  # fmt: skip
+def words_spec(
+    name: str, word_bytes: int, sizes: Sequence[int], is_dense: bool, *index: str
+) -> Spec:
+    """Return a kernel of radix_sort/words.cuh, which packs items into words or unpacks them."""
+    policy = cpp("WordsPolicy", _BLOCK_THREADS, _PER_THREAD, is_dense)
+    types = policy, tuning.word(word_bytes), cpp("Tuple", *map(tuning.word, sizes)), *index
+    return kernel_spec("radix_sort/words.cuh", f"{name}_words_kernel", *types)
 
 
 # --- Arrays of a GPU sort, viewed as rows along the sorted axis.
@@ -124,7 +93,7 @@ class Operand:
             extent == 1 or stride % size == 0 for extent, stride in self.dims
         )
         # Dense rows of a size that kernels can move.
-        self.is_ready = self.is_gapless and size in tuning.WORDS and address % size == 0
+        self.is_ready = self.is_gapless and size in WORD_SIZES and address % size == 0
 
     def dense_rows(self, place: int, itemsize: int) -> Operand:
         """Return dense, aligned rows of as many items, with another item size and slot."""
@@ -135,57 +104,7 @@ class Operand:
         return operand
 
 
-# --- Packing of arrays' items into words, and unpacking (radix_sort/words.cuh).
-
-
-def pack(
-    operands: Sequence[Operand], word_bytes: int, target: int, rows: tuple[int, int], device: int,
-    indices: tuple[int, int] = (NONE, 0),
-) -> Launch:  # fmt: skip
-    """Return the launch that packs items side by side into dense words, from the lowest bytes on.
-
-    `rows`: their number and length; `indices`: slot and size of the indices of elements within
-    their row.
-    """
-    index_slot, index_bytes = indices
-    # In order of the elements if there are no indices.
-    index = tuning.word(index_bytes) if index_bytes else "gpualgo::InOrder"
-    slots = {"indices": index_slot, "words": target}
-    return _of_words("pack", operands, word_bytes, rows, device, slots, index, row_items=rows[1])
-
-
-def unpack(
-    source: int, word_bytes: int, operands: Sequence[Operand], rows: tuple[int, int], device: int
-) -> Launch:
-    """Return the launch that writes the fields of dense words to arrays."""
-    return _of_words("unpack", operands, word_bytes, rows, device, {"words": source})
-
-
-def words_spec(
-    name: str, word_bytes: int, sizes: Sequence[int], is_dense: bool, *index: str
-) -> Spec:
-    policy = cpp("WordsPolicy", _BLOCK_THREADS, _PER_THREAD, is_dense)
-    types = policy, tuning.word(word_bytes), cpp("Tuple", *map(tuning.word, sizes)), *index
-    return kernel_spec("radix_sort/words.cuh", f"{name}_words_kernel", *types)
-
-
-def _of_words(
-    name: str, operands: Sequence[Operand], word_bytes: int, rows: tuple[int, int], device: int,
-    slots: dict[str, Any], *index: str, **fixed: Any,
-) -> Launch:  # fmt: skip
-    is_dense, dims = all(operand.is_gapless for operand in operands), []
-    if not is_dense:
-        strides = zip(*(operand.strides for operand in operands), strict=True)
-        extents = [extent for extent, _ in operands[0].dims]
-        dims = merge(list(zip(extents, strides, strict=True)))
-    spec = words_spec(name, word_bytes, [x.itemsize for x in operands], is_dense, *index)
-    slots = {"numbers": [operand.slot for operand in operands], **slots}
-    num_items = rows[0] * rows[1]
-    return launch(
-        spec, device, _grid(num_items), _BLOCK_THREADS, slots, num_items=num_items, layout=dims,
-        **fixed,
-    )  # fmt: skip
-
+# --- The onesweep sort.
 
 _KEPT_TILES = (gpu.STATE_BYTES - CONTROL_BYTES) // (8 * tuning.NUM_DIGITS)
 _TABLE_BYTES = 8 << 20  # limit of the digit tables of rows sorted at once
@@ -282,12 +201,11 @@ class Batch:
 
     def __init__(self, job: Job, num_rows: int) -> None:
         self.job, self.num_rows = job, num_rows
-        self._limit, self._sms = gpu.get(job.device).shared_limit, gpu.get(job.device).num_sms
+        props = gpu.get(job.device)
         digits = digits_of(job.dtype, job.descending, job.begin_bit, job.end_bit, job.is_in_place)
         num_keys = num_rows * job.row_items
-        tiling = tuning.pass_policy(
-            num_keys, job.key_bytes, job.value_bytes, job.index_bytes, self._limit
-        )
+        sizes = job.key_bytes, job.value_bytes, job.index_bytes
+        tiling = tuning.pass_policy(num_keys, *sizes, props.shared_limit)
         tiles_per_row = -(-job.row_items // tiling.tile_items)
         num_tiles = tiles_per_row * num_rows
         ring = min(tuning.RING, 1 << max(4, (num_tiles - 1).bit_length()))
@@ -296,8 +214,10 @@ class Batch:
         num_words = (max(self.layout.state_bytes, gpu.STATE_BYTES) - CONTROL_BYTES) // 8
         if not self.layout.is_kept:
             num_words = (self.layout.state_bytes - CONTROL_BYTES) // 8
-        hist_policy = tuning.histogram_policy(num_keys * job.key_bytes, len(digits), self._limit)
-        overlaps = gpu.get(job.device).may_overlap
+        hist_policy = tuning.histogram_policy(
+            num_keys * job.key_bytes, len(digits), props.shared_limit
+        )
+        overlaps = props.may_overlap
         counting = tuning.histogram_spec(
             job.dtype, job.descending, len(digits), job.index_bytes, hist_policy, overlaps,
             job.window[1] > 0,
@@ -308,11 +228,11 @@ class Batch:
         )  # fmt: skip
         build.kernels([counting, sorting], job.device)
         self._histogram = self._histogram_launch(counting, hist_policy, digits)
-        grid = min(num_tiles, self._sms * tiling.blocks_per_sm)
+        grid = min(num_tiles, props.num_sms * tiling.blocks_per_sm)
         self._passes = [
             partial(
                 launch, sorting, job.device, grid, tiling.block_threads,
-                shared_bytes=tiling.shared_bytes(job.key_bytes, job.value_bytes, job.index_bytes),
+                shared_bytes=tiling.shared_bytes(*sizes),
                 overlaps=overlaps, num_tiles=num_tiles, row_items=job.row_items,
                 tiles_per_row=tiles_per_row, num_words=num_words, ring=ring,
                 makes_values=job.makes_indices, pass_index=index, num_passes=len(digits),
@@ -327,7 +247,7 @@ class Batch:
         job = self.job
         items = VECTOR_BYTES // job.key_bytes
         min_items = tiling.block_threads * tiling.loads * items
-        resident = self._sms * tiling.blocks_per_sm
+        resident = gpu.get(job.device).num_sms * tiling.blocks_per_sm
         per_row = max(1, min(-(-job.row_items // min_items), resident // self.num_rows))
         chunk = -(-job.row_items // (per_row * items)) * items
         per_row = -(-job.row_items // chunk)
@@ -407,17 +327,13 @@ def steps_of(
         steps.append(Clear(storage.states, last.layout.state_bytes))
         steps += last.launches(arrays, storage, job.num_rows - remaining)
     is_kept = may_be_kept and batch_rows == job.num_rows and full.layout.is_kept
-    return steps, _pieces(layouts, is_kept)
-
-
-def _pieces(layouts: list[Layout], is_kept: bool) -> list[Piece]:
-    """Return pieces for control, states, tables and sides, large enough for each layout."""
+    # Each piece is large enough for both layouts.
     control = max(layout.control_bytes for layout in layouts)
     states = max(layout.state_bytes for layout in layouts)
     tables = max(layout.table_bytes for layout in layouts)
     sides = max(layout.side_bytes for layout in layouts)
     fits = is_kept and tables + sides <= gpu.KEPT_BYTES
-    return [
+    return steps, [
         Piece(control, TICKETS if is_kept else None, is_zeroed=True),
         Piece(states, STATES if is_kept else None, is_zeroed=True),
         Piece(tables, KEPT if is_kept else None),
@@ -529,10 +445,40 @@ class Builder:
         near, far = operand.strides, operand.row_strides
         pairs = zip(near, far, strict=True) if inward else zip(far, near, strict=True)
         dims: Dims = [(e, pair) for (e, _), pair in zip(operand.dims, pairs, strict=True)]
+        # Neighbouring threads write neighbouring words.
+        dims = sorted(merge(dims), key=lambda dim: -abs(dim[1][1]))
+        alignment = (operand.address | (rows[1] if isinstance(rows, tuple) else 0)) & 15
+        itemsize, strides = operand.itemsize, [s for _, pair in dims for s in pair]
+        word = word_bytes(itemsize, alignment, *strides)
+        if word < itemsize:
+            dims.append((itemsize // word, (word, word)))
+        dims = merge(dims)
+        num_words = math.prod(extent for extent, _ in dims)
         ends = (operand.slot, rows) if inward else (rows, operand.slot)
         slots = dict(zip(("input", "output"), ends, strict=True))
-        alignment = (operand.address | (rows[1] if isinstance(rows, tuple) else 0)) & 15
-        self.steps.append(copy(dims, operand.itemsize, alignment, self.device, slots))
+        self._add(copy_spec(word), num_words, slots, num_words=num_words, layout=dims)
+
+    def _add_of_words(
+        self, name: str, operands: Sequence[Operand], word_bytes: int, slots: dict[str, Any],
+        *index: str, **fixed: Any,
+    ) -> None:  # fmt: skip
+        """Add the launch that packs items side by side into dense words, or unpacks them.
+
+        `operands` are in the order of their fields, from the lowest bytes on.
+        """
+        is_dense, dims = all(operand.is_gapless for operand in operands), []
+        if not is_dense:
+            strides = zip(*(operand.strides for operand in operands), strict=True)
+            extents = [extent for extent, _ in operands[0].dims]
+            dims = merge(list(zip(extents, strides, strict=True)))
+        spec = words_spec(name, word_bytes, [x.itemsize for x in operands], is_dense, *index)
+        slots = {"numbers": [operand.slot for operand in operands], **slots}
+        num_items = self._num_rows * self._row_items
+        self._add(spec, num_items, slots, num_items=num_items, layout=dims, **fixed)
+
+    def _add(self, spec: Spec, size: int, slots: dict[str, Any], **fixed: Any) -> None:
+        grid = -(-size // (_BLOCK_THREADS * _PER_THREAD))
+        self.steps.append(launch(spec, self.device, grid, _BLOCK_THREADS, slots, **fixed))
 
     def _gather_source(self, source: Operand, target: Operand) -> tuple[int, int, bool]:
         slot = target.slot if target.is_ready else self._scratch(target.num_bytes)
@@ -557,11 +503,13 @@ class Builder:
             result = self._scratch(target.num_bytes)
         else:
             alignment |= target.address
-        self.steps.append(
-            gather(
-                self._num_rows, self._row_items, items.itemsize, alignment & 15, index_bytes,
-                self.device, {"input": source, "output": result, "indices": indices},
-            )
+        word = word_bytes(items.itemsize, alignment & 15)
+        words_per_item = items.itemsize // word
+        num_words = self._num_rows * self._row_items * words_per_item
+        self._add(
+            gather_spec(word, index_bytes), num_words,
+            {"input": source, "output": result, "indices": indices},
+            num_words=num_words, words_per_item=words_per_item, row_items=self._row_items,
         )  # fmt: skip
         return result
 

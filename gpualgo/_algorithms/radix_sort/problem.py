@@ -31,24 +31,22 @@ class KeysAndValues(Problem):
     copies_page_locked = True  # in place, each pass would cross the bus
     takes_any_items = True
 
-    def __init__(
-        self, call: Call, num_keys: int, forms: Forms, others: tuple[str, ...] = ()
-    ) -> None:
-        """`forms`: those of keys and values; `others`: names of the inputs between them."""
-        views, where = call.views, call.where
-        self.num_keys, self.forms, self.num_others = num_keys, forms, len(others)
-        keys_form, values_form = (*forms, None)[:2]
-        keys, values = views[:num_keys], views[num_keys + len(others) :]
-        self.key_names = inputs.names(keys, keys_form, "keys")
-        value_names = inputs.names(values, values_form, "values") if values else ()
-        self.inputs = (*self.key_names, *others, *value_names)
+    def __init__(self, call: Call, names: Sequence[str], forms: Forms) -> None:
+        """`names`: of the arguments, keys first and values last, of which there may be none."""
+        arguments = [*zip(names, forms, strict=False)]
+        self.forms, self.num_keys = forms, num_fields(forms[0])
+        self.num_values = num_fields(forms[-1]) if len(forms) == len(names) else 0
+        others = [form for name, form in arguments if not name.endswith("values")]
+        self.first_value = sum(map(num_fields, others))
+        paths = [inputs.names((), form, name) for name, form in arguments]
+        self.inputs = sum(paths, ())
         super().__init__(call)
-        checks.same_place(list(views), where)
-        for view, name in zip(values, value_names, strict=True):
-            check_items(view, f"{where}: {name}")
-        self.form = keys_form
-        if values and (keys_form is not None or values_form is not None):
-            self.form = Form(tuple, (keys_form, values_form))
+        checks.same_place(list(call.views), call.where)
+        for view, path in [*zip(call.views, self.inputs, strict=True)][self.first_value :]:
+            check_items(view, f"{call.where}: {path}")
+        self.form = forms[0]
+        if self.num_values and (forms[0] is not None or forms[-1] is not None):
+            self.form = Form(tuple, (forms[0], forms[-1]))
 
     def parse_arrays(self, arguments: tuple[Any, ...]) -> tuple[Views, Forms] | None:
         if not 0 < len(arguments) < 3:
@@ -57,10 +55,9 @@ class KeysAndValues(Problem):
 
     def set_rows(self, call: Call, axis: int | None) -> None:
         """Set the rows along an axis, and the results: keys and values, sorted."""
-        views, count, where = call.views, self.num_keys, call.where
+        views, where, values = call.views, call.where, call.views[self.first_value :]
         self.shape = shape = views[0].shape
         self.axis = checks.axis_of(axis, len(shape), where)  # None: flattened
-        values = views[count + self.num_others :]
         if len(values) == 1 and values[0].shape != shape:
             raise ValueError(
                 f"{where}: values has shape {values[0].shape} but keys has {shape}; "
@@ -72,8 +69,13 @@ class KeysAndValues(Problem):
         self.results = tuple(
             Result(shape, view.dtype, (i,), () if self.axis is None else _order_of(view))
             for i, view in enumerate(views)
-            if not count <= i < count + self.num_others
+            if not self.num_keys <= i < self.first_value
         )
+
+
+def num_fields(form: Form | None) -> int:
+    """Return the number of arrays of an argument."""
+    return 1 if form is None else len(form.names)
 
 
 def _order_of(view: View) -> tuple[int, ...]:
@@ -91,8 +93,8 @@ class Sort(KeysAndValues):
         views, where = call.views, call.where
         self.directions, self.begin_bit, self.end_bit, axis, index_dtype, forms = call.params
         count = len(self.directions)
-        super().__init__(call, count, forms)
-        for view, name in zip(views, self.key_names, strict=False):
+        super().__init__(call, ("keys", "values"), forms)
+        for view, name in zip(views[:count], self.inputs, strict=False):
             key_dtype_of(view.dtype, where, name)
         self.groups = groups_of([view.dtype for view in views[:count]], self.directions)
         self.value_word = value_word([view.dtype for view in views[count:]])
@@ -204,8 +206,8 @@ Dtype: TypeAlias = np.dtype[Any]
 Descending: TypeAlias = "bool | tuple[bool, ...]"
 """Whether the order is descending; for a word, one flag per field."""
 
-PARTS = (1, 2, 4, 8)  # sizes of a word's fields
-KEY_BYTES, VALUE_BYTES = 8, 16  # sizes of the widest words
+FIELD_SIZES = (1, 2, 4, 8)  # of a word's fields, and of the words of keys
+WORD_SIZES = (*FIELD_SIZES, 16)  # of values that are moved as one item
 
 
 class Number(NamedTuple):
@@ -249,6 +251,11 @@ def used_bits(key: Dtype) -> int:
     return 8 * sum(key[name].itemsize for name in key.names)
 
 
+def flipped_bits(dtype: Dtype, descending: Descending) -> int:
+    """Return which bits of an ordered key (KeyOrder) are inverted."""
+    return sum(n.flipped << n.shift for n in numbers(dtype, descending))
+
+
 class Group(NamedTuple):
     """Neighbouring fields of an element that are sorted at once, as one word."""
 
@@ -271,50 +278,38 @@ def groups_of(dtypes: Sequence[Dtype], directions: Sequence[bool]) -> list[Group
     groups: list[Group] = []
     first = 0
     for end in range(1, len(dtypes) + 1):
-        if end < len(dtypes) and sum(d.itemsize for d in dtypes[first : end + 1]) <= KEY_BYTES:
+        with_next = sum(dtype.itemsize for dtype in dtypes[first : end + 1])
+        if end < len(dtypes) and with_next <= FIELD_SIZES[-1]:
             continue
-        fields = tuple(dtypes[first:end])
-        if len(fields) == 1:
+        fields, size = tuple(dtypes[first:end]), end - first
+        if size == 1:
             groups.append(Group(first, 1, fields[0], directions[first]))
         else:
-            groups.append(Group(first, len(fields), _key(fields), tuple(directions[first:end])))
+            word = _word(fields, tuple(reversed(range(size))))
+            groups.append(Group(first, size, word, tuple(directions[first:end])))
         first = end
     return groups
-
-
-@cache
-def _key(fields: tuple[Dtype, ...]) -> Dtype:
-    end = sum(field.itemsize for field in fields)
-    size = next(size for size in PARTS if end <= size)
-    offsets = []
-    for field in fields:
-        end -= field.itemsize
-        offsets.append(end)
-    return _word(fields, offsets, size)
 
 
 def value_word(dtypes: Sequence[Dtype]) -> Dtype | None:
     """Return the word that packs values of several arrays; None if impossible or not needed."""
     sizes = [dtype.itemsize for dtype in dtypes]
-    if len(sizes) < 2 or sum(sizes) > VALUE_BYTES or not set(sizes) <= set(PARTS):
+    if len(sizes) < 2 or sum(sizes) > WORD_SIZES[-1] or not set(sizes) <= set(FIELD_SIZES):
         return None
-    return _values(tuple(sizes))
+    widest_first = sorted(range(len(sizes)), key=lambda i: -sizes[i])
+    return _word(tuple([np.dtype(f"u{size}") for size in sizes]), tuple(widest_first))
 
 
 @cache
-def _values(sizes: tuple[int, ...]) -> Dtype:
-    offsets, end = [0] * len(sizes), 0
-    for i in sorted(range(len(sizes)), key=lambda i: -sizes[i]):
+def _word(fields: tuple[Dtype, ...], from_lowest: tuple[int, ...]) -> Dtype:
+    """Return the dtype of fields side by side, in this order from the lowest bytes on."""
+    offsets, end = [0] * len(fields), 0
+    for i in from_lowest:
         offsets[i] = end
-        end += sizes[i]
-    size = next(size for size in (*PARTS, VALUE_BYTES) if end <= size)
-    return _word([np.dtype(f"u{size}") for size in sizes], offsets, size)
-
-
-def _word(fields: Sequence[Dtype], offsets: Sequence[int], size: int) -> Dtype:
+        end += fields[i].itemsize
     spec: Any = {
         "names": [f"f{i}" for i in range(len(fields))], "formats": list(fields),
-        "offsets": list(offsets), "itemsize": size,
+        "offsets": offsets, "itemsize": next(size for size in WORD_SIZES if end <= size),
     }  # fmt: skip
     word: Dtype = np.dtype(spec)
     return word
@@ -351,32 +346,10 @@ def values_of(
     return moved, moved_form
 
 
-# --- Calls of `radix_sort` and `argsort` whose keys or values are tuples of arrays.
-
-
-def problem_and_views(
-    where: str, keys: Any, values: Any, descending: Any, bits: tuple[Any, Any], axis: Any,
-    index_dtype: Any,
-) -> tuple[Problem, Views]:  # fmt: skip
-    """Return the problem and views of function `where`; with an index dtype, of an argsort."""
-    views, arg_forms = arguments_of((keys,) if values is None else (keys, values), where)
-    directions = descending_by_field(descending, arg_forms[0], where)
-    begin_bit, end_bit = bits
-    begin_bit = checks.integer(begin_bit, "begin_bit", where)
-    if end_bit is not None:
-        end_bit = checks.integer(end_bit, "end_bit", where)
-    if arg_forms[0] is not None and (begin_bit, end_bit) != (0, None):
-        raise TypeError(
-            f"{where}: begin_bit and end_bit have no meaning for keys of several numbers; "
-            "leave them out, and shift or mask the numbers instead"
-        )
-    axis = checks.plain_axis(axis, where)
-    params = directions, begin_bit, end_bit, axis, index_dtype, arg_forms
-    return problem_of(Sort, views, None, None, params, where, 0), views
-
-
 def descending_by_field(descending: Any, form: Form | None, where: str) -> tuple[bool, ...]:
     if form is None:
+        if type(descending) is bool:
+            return (descending,)
         return (checks.flag_argument(descending, "descending", where),)
     if isinstance(descending, (bool, np.bool_)):
         return (bool(descending),) * len(form.names)
@@ -387,3 +360,33 @@ def descending_by_field(descending: Any, form: Form | None, where: str) -> tuple
             f"keys: {', '.join(inputs.names((), form, 'keys'))}; got {descending!r}"
         )
     return tuple(map(bool, flags))
+
+
+# --- Argument table slots and sizes of the CPU kernels of the radix sort and around NumPy's sort.
+
+BLOCK = 256  # keys converted to codes at once; they stay in L1
+CODES_BYTES = 8 * BLOCK
+
+# The table of arguments. VALUES 0: a key's position is its value. OUT_KEYS 0: only values are
+# written. COUNTS holds a number for each part and bucket, SURVEY two words for each part. ENTRY is
+# the kernel that `invoke` runs.
+KEYS, VALUES, OUT_KEYS, OUT_VALUES, LENGTH, PARTS, COUNTS, SURVEY, SHIFT, BUCKETS = range(10)
+ENTRY, CODES, KEY_BYTES, FLIP, USED, SIZE = range(10, 16)
+
+# Up to this many keys, each is compared with all others; of one byte, which take one pass else.
+SHORT, SHORT_BYTES = 128, 48
+ROW_BITS = 8  # digit width
+
+# Rows append to that table: addresses of kernels; the size of values; for keys, values and their
+# outputs in turn, the function that packs a strided row (0 if dense), and the stride along the row.
+# Then the lengths of the outer dimensions and their strides in each array.
+FIND, COUNT, PLACE, MOVE, TAKE, VALUE_BYTES, PACKS = range(SIZE, SIZE + 7)
+STEPS, NDIM, HEAD = PACKS + 4, PACKS + 8, PACKS + 9
+
+# Scratch memory of a thread: its own table, addresses of the row, counts, the survey's result, work
+# space of the kernels; then two buffers for keys and two for values.
+ROW = 8 * SIZE
+ROW_COUNTS = ROW + 32
+ROW_SURVEY = ROW_COUNTS + (8 << ROW_BITS)
+ROW_WORK = ROW_SURVEY + 16
+BUFFERS = (ROW_WORK + CODES_BYTES + (8 << ROW_BITS) + 63) // 64 * 64

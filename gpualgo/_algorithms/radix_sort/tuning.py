@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
-from gpualgo._algorithms.radix_sort.digits import DIGIT_BITS, order
-from gpualgo._algorithms.radix_sort.problem import Descending, Dtype
+import numpy as np
+
+from gpualgo._algorithms.radix_sort.problem import (
+    Descending,
+    Dtype,
+    Number,
+    flipped_bits,
+    numbers,
+)
+from gpualgo._base import dtypes
 from gpualgo._cuda.build import Spec
 from gpualgo._cuda.headers import cpp
 from gpualgo._cuda.templates import WARP, kernel_spec
@@ -15,10 +24,10 @@ MAX_ROW_PASSES = 8  # max_row_passes of radix_sort/rows.cuh
 
 # --- Tuning of the GPU radix sort: kernels, template arguments, tile sizes.
 
+DIGIT_BITS = 8
 NUM_DIGITS = 1 << DIGIT_BITS
 TABLE_BYTES = 4 * NUM_DIGITS
 RING = 2048  # most tile states of one pass
-WORDS = (1, 2, 4, 8, 16)  # sizes of values that are moved as one item
 
 
 @dataclass(frozen=True)
@@ -233,3 +242,58 @@ def small_rows_spec(dtype: Dtype, descending: Descending, value_bytes: int, widt
     """Return the kernel that sorts rows of at most `width` keys, one per lane."""
     types = SMALL_ROWS_THREADS, width, order(dtype, descending), word(value_bytes)
     return kernel_spec("radix_sort/rows.cuh", "sort_small_rows_kernel", *types)
+
+
+# --- Digits of passes, padding and the order of keys.
+
+Digit: TypeAlias = dict[str, int]
+"""Position of a pass's digit: the fields of Digit of radix_sort/keys.cuh."""
+
+
+def padded_digits(digits: list[Digit], count: int) -> list[Digit]:
+    return digits + [{"shift": 0, "mask": 0, "flip": 0}] * (count - len(digits))
+
+
+def digits_of(
+    dtype: Dtype, descending: Descending, begin_bit: int, end_bit: int, even: bool
+) -> list[Digit]:
+    """Return the digits of all passes, the lowest first; `even`: an even number of passes."""
+    num_passes = -(-(end_bit - begin_bit) // DIGIT_BITS)
+    num_passes += even and num_passes % 2
+    width = -(-(end_bit - begin_bit) // num_passes)
+    bits = 8 * dtype.itemsize
+    flipped = flipped_bits(dtype, descending)
+    digits = []
+    for shift in range(begin_bit, begin_bit + num_passes * width, width):
+        mask = (1 << max(0, min(width, end_bit - shift))) - 1
+        shift = min(shift, bits - 1)
+        digits.append({"shift": shift, "mask": mask, "flip": flipped >> shift & mask})
+    return digits
+
+
+def last_key(dtype: Dtype, descending: Descending) -> int:
+    """Return the bits of a key that sorts after all others, used as padding; of floats NaN."""
+    fields = numbers(dtype, descending)
+    return sum(((1 << n.bits) - 1 ^ (0 if n.is_float else n.flipped)) << n.shift for n in fields)
+
+
+def order(dtype: Dtype, descending: Descending) -> str:
+    """Return the C++ type of the keys' order; integers use the unsigned type."""
+    fields = numbers(dtype, descending)
+    if not any(number.is_float for number in fields):
+        return f"gpualgo::KeyOrder<{_unsigned(dtype)}>"
+    names = [_ordered_as(number) for number in fields]
+    if dtype.names is None:
+        return f"gpualgo::KeyOrder<{names[0]}>"
+    return f"gpualgo::KeyOrder<gpualgo::SideBySide<{', '.join(names)}>>"
+
+
+def _ordered_as(number: Number) -> str:
+    if not number.is_float:
+        return _unsigned(number.dtype)
+    name = dtypes.cpp_name(number.dtype)
+    return f"gpualgo::Opposite<{name}>" if number.is_descending else name
+
+
+def _unsigned(dtype: Dtype) -> str:
+    return dtypes.cpp_name(np.dtype(f"u{dtype.itemsize}"))

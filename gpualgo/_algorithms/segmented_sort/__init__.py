@@ -74,9 +74,7 @@ def segmented_sort(
     keys, values, offsets = materialized(arguments, (out,), _WHERE, stream)
     views, forms = arguments_of(keys, offsets, values, _WHERE, stream)
     directions = descending_of(descending, forms[0], None, _WHERE)
-    num_keys = 1 if forms[0] is None else len(forms[0].names)
-    params = directions, num_keys, forms
-    problem = problem_of(SegmentedSort, views, None, None, params, _WHERE, 0)
+    problem = problem_of(SegmentedSort, views, None, None, (directions, forms), _WHERE, 0)
     assert isinstance(problem, SegmentedSort)
     problem.for_data(views, stream)
     return run(problem, views, None, None, out, stream)

@@ -12,8 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from gpualgo._algorithms.radix_sort.cpu import sort_rows
-from gpualgo._algorithms.radix_sort.cpu_digits import Order
+from gpualgo._algorithms.radix_sort.cpu import Order, sort_rows
 from gpualgo._algorithms.radix_sort.cpu_numpy import SHARED_BYTES, has_vectors_for
 from gpualgo._algorithms.radix_sort.problem import sort_problem
 from gpualgo._algorithms.segmented_sort import problem as at

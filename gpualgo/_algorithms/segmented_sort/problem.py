@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gpualgo._algorithms.merge_sort.problem import comparison_of
-from gpualgo._algorithms.radix_sort.problem import Forms, KeysAndValues, values_of
+from gpualgo._algorithms.radix_sort.problem import Forms, KeysAndValues, num_fields, values_of
 from gpualgo._algorithms.segments import problem as of_segments
 from gpualgo._arrays.view import View
 from gpualgo._pipeline import inputs
@@ -24,25 +24,22 @@ class SegmentedSort(KeysAndValues):
 
     def __init__(self, call: Call) -> None:
         views, where = call.views, call.where
-        directions, num_keys, forms = call.params
-        keys = views[:num_keys]
-        super().__init__(call, num_keys, (forms[0], *forms[2:]), ("offsets",))
-        self.order = comparison_of(
-            keys, self.key_names, forms[0], None, directions, call.device, where
-        )
-        for view, name in zip(keys, self.key_names, strict=True):
+        directions, forms = call.params
+        super().__init__(call, ("keys", "offsets", "values"), forms)
+        keys, names = views[: self.num_keys], self.inputs[: self.num_keys]
+        self.order = comparison_of(keys, names, forms[0], None, directions, call.device, where)
+        for view, name in zip(keys, names, strict=True):
             if len(view.shape) != 1:
                 raise ValueError(
                     f"{where}: {name} has {len(view.shape)} dimensions; pass a one-dimensional "
                     "array"
                 )
-        of_segments.check(views[num_keys], where)
+        of_segments.check(views[self.num_keys], where)
         self.set_rows(call, 0)
-        self.forms = (forms[0], None, *forms[2:])[: 2 + (len(views) > num_keys + 1)]
 
     @classmethod
     def row_of(cls, views: Sequence[View], params: tuple[Any, ...]) -> tuple[str, Sequence[View]]:
-        return "order", views[: params[1]]
+        return "order", views[: num_fields(params[1][0])]
 
     def for_data(self, views: Views, stream: Any) -> Problem:
         offsets = views[self.num_keys]

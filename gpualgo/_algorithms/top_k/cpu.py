@@ -11,8 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from gpualgo._algorithms.radix_sort.cpu import sort_rows
-from gpualgo._algorithms.radix_sort.cpu_digits import Order, routine_of
+from gpualgo._algorithms.radix_sort.cpu import Order, routine_of, sort_rows
 from gpualgo._algorithms.radix_sort.cpu_numpy import is_by_numpy
 from gpualgo._algorithms.top_k import FirstElements, RankedElements, tuning
 from gpualgo._base import dtypes, threads

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpualgo._algorithms.radix_sort.cuda_passes import Arrays, Builder, Job, Operand, position_bytes
-from gpualgo._algorithms.radix_sort.digits import flipped_bits
+from gpualgo._algorithms.radix_sort.problem import flipped_bits
 from gpualgo._algorithms.top_k import FirstElements, Ranked, RankedElements, tuning
 from gpualgo._algorithms.top_k.tuning import Lists
 from gpualgo._arrays.view import View

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpualgo._algorithms.radix_sort.digits import order
-from gpualgo._algorithms.radix_sort.tuning import power_of_two
+from gpualgo._algorithms.radix_sort.tuning import order, power_of_two
 from gpualgo._cuda.build import Spec
 from gpualgo._cuda.headers import cpp
 from gpualgo._cuda.templates import VECTOR_BYTES, WARP, kernel_spec
