@@ -92,6 +92,19 @@ __device__ inline int clz(uint32 x) { return __clz(int32(x)); }
 __device__ inline uint32 umulhi(uint32 a, uint32 b) { return __umulhi(a, b); }
 __device__ inline uint64 umulhi(uint64 a, uint64 b) { return __umul64hi(a, b); }
 
+// a - b, which wraps around; subtracts 1 from `number` if a < b: the borrow, without a comparison.
+__device__ inline uint32 sub_borrow(uint32 a, uint32 b, uint32& number) {
+  uint32 difference;
+  asm("sub.cc.u32 %0, %2, %3;\n\tsubc.u32 %1, %1, 0;"
+      : "=&r"(difference), "+r"(number)
+      : "r"(a), "r"(b));
+  return difference;
+}
+__device__ inline uint64 sub_borrow(uint64 a, uint64 b, uint32& number) {
+  number -= a < b;
+  return a - b;
+}
+
 // The sum; a NaN is the canonical one, 0x7fffffff.
 __device__ inline float add_f32(float a, float b) { return a + b; }
 

@@ -68,11 +68,6 @@ struct InputFunction {
   }
 };
 
-// Of kernels that combine nothing: their elements may be computed all the same.
-struct NoOperator {
-  static constexpr bool commutative = true, has_numbers = false;
-};
-
 // A recognised operator on elements whose function reads numbers.
 template <class Op>
 struct WithNumbers : Op {

@@ -14,6 +14,7 @@
 #include "parts/intrinsics.cuh"
 #include "parts/ptx.cuh"
 #include "parts/tile_io.cuh"
+#include "parts/warp.cuh"
 #include "top_k/sample.cuh"
 #include "top_k/search.cuh"
 
@@ -58,9 +59,10 @@ struct Filter {
   Item* kept_items;  // gathered by the warp
   Index* positions;
   RowElements<Order, Index> row;
-  Ordered first_keys[lists] = {}, last_keys[lists] = {};  // of what is kept in a tile
-  uint32 num_before[lists] = {};
-  int num_staged = 0;  // the same in all lanes
+  Ordered first_keys[lists] = {}, num_keys[lists] = {};  // of what may be kept of a tile
+  bool may_keep_all = false;
+  uint32 minus_before[lists] = {};  // of what comes before all that is kept: 2^32 less the number
+  int num_staged = 0;               // the same in all lanes
   int lane = threadIdx.x % warp_threads;
 
   __device__ Filter(const FilterParams& params, Shared& shared)
@@ -69,42 +71,42 @@ struct Filter {
         positions(shared.positions[threadIdx.x / warp_threads]),
         row{reinterpret_cast<const Item*>(params.row), params.row_items, Ordered(params.flip)} {}
 
-  // Sets the keys that are kept of a tile. Returns whether positions within it matter.
+  // Sets the keys that may be kept of a tile. Returns whether positions within it matter.
   __device__ bool set_keys(Index first, Index last) {
     bool is_edge = false;
+    may_keep_all = false;
 #pragma unroll
     for (int l = 0; l < lists; ++l) {
       const SampleBounds& bounds = params.bounds[l];
-      first_keys[l] = Ordered(bounds.first_key);
-      last_keys[l] = Ordered(bounds.last_key);
+      const Ordered first_key = Ordered(bounds.first_key), last_key = Ordered(bounds.last_key);
       const Index begin = Index(bounds.first_position), end = Index(bounds.last_position);
-      const bool is_before = last < begin && Ordered(~first_keys[l]) != 0;
-      const bool is_behind = first > end && last_keys[l] != 0;
+      const bool is_before = last < begin && Ordered(~first_key) != 0;
+      const bool is_behind = first > end && last_key != 0;
+      first_keys[l] = first_key + is_before;
+      num_keys[l] = last_key - is_behind - first_keys[l] + 1;  // 0: none, or all there are
+      may_keep_all = may_keep_all || (first_keys[l] == 0 && Ordered(~last_key) == 0 && !is_behind);
       is_edge = is_edge || (!is_before && first < begin) || (!is_behind && last > end);
-      first_keys[l] += is_before;
-      last_keys[l] -= is_behind;
     }
-    return is_edge;
+    return is_edge || may_keep_all;
   }
   // Whether an element is kept, going by its key; counts it if it comes before all that are.
   __device__ bool may_keep(Ordered key) {
-    bool is_kept = false;
+    bool is_kept = may_keep_all;
 #pragma unroll
     for (int l = 0; l < lists; ++l) {
-      num_before[l] += key < first_keys[l];
-      is_kept = is_kept || (key >= first_keys[l] && key <= last_keys[l]);
+      is_kept |= ptx::sub_borrow(key, first_keys[l], minus_before[l]) < num_keys[l];
     }
     return is_kept;
   }
-  // Whether it is, where positions matter: rare enough to read bounds again.
+  // Whether it is, where positions matter.
   __device__ bool keeps(Ordered key, Index position) {
     bool is_kept = false;
 #pragma unroll
     for (int l = 0; l < lists; ++l) {
       const SampleBounds& bounds = params.bounds[l];
-      if (key < first_keys[l] || key > last_keys[l]) continue;
+      if (key < first_keys[l] || key > Ordered(bounds.last_key)) continue;
       if (key == Ordered(bounds.first_key) && position < bounds.first_position) {
-        ++num_before[l];
+        --minus_before[l];
       } else if (key != Ordered(bounds.last_key) || position <= bounds.last_position) {
         is_kept = true;
       }
@@ -112,8 +114,7 @@ struct Filter {
     return is_kept;
   }
 
-  // Keeps those of a thread's elements whose bits are set: at(k): where the k-th lies, item(k): the
-  // element, k a constant. All lanes of a warp call it.
+  // All lanes keep the elements whose bits are set: the k-th, a constant, is item(k), lies at(k).
   template <class At, class Get>
   __device__ void keep(uint32 kept, bool is_edge, At at, Get item) {
     if (!ptx::any_sync(all_lanes, kept != 0)) return;
@@ -124,13 +125,7 @@ struct Filter {
       }
       ptx::syncwarp();
     }
-    const int number = ptx::popc(kept);
-    int sum = number;
-#pragma unroll
-    for (int delta = 1; delta < warp_threads; delta *= 2) {
-      const int other = shuffle_up(sum, delta);
-      if (lane >= delta) sum += other;
-    }
+    const int number = ptx::popc(kept), sum = sum_up_to(number);
     const int total = shuffle(sum, warp_threads - 1);
     if (num_staged + total > staged) flush();
     if (total > staged) {
@@ -223,8 +218,7 @@ struct Filter {
     num_staged = 0;
   }
 
-  // The vectors from the first that is aligned on, then the rest. The first of them are read before
-  // the bounds are there.
+  // Whole vectors, then the rest. The first vectors are read before the bounds are there.
   __device__ void run() {
     const uint64 misaligned = reinterpret_cast<uint64>(row.keys) % vector_bytes / sizeof(Item);
     Index head = misaligned == 0 ? 0 : items - Index(misaligned);
@@ -283,9 +277,7 @@ struct Filter {
   __device__ void finish() {
 #pragma unroll
     for (int l = 0; l < lists; ++l) {
-      uint32 sum = num_before[l];
-#pragma unroll
-      for (int delta = 1; delta < warp_threads; delta *= 2) sum += shuffle_xor(sum, delta);
+      const uint32 sum = warp_sum<false>(0 - minus_before[l]);
       if (lane == 0 && sum != 0) {
         ptx::atom_add_relaxed_gpu(&params.bounds[l].num_before, uint64(sum));
       }

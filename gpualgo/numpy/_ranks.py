@@ -62,14 +62,19 @@ def has_nan(dtype: np.dtype[Any]) -> bool:
 def at_ranks(rows: Rows, ranks: Sequence[int]) -> tuple[Callable[[int], Any], Any]:
     """Return a function from rank to elements, and an array with the NaN of rows (or None)."""
     x, axis, dtype = rows.x, rows.axis, rows.dtype
-    wanted = sorted(set(ranks))
+    wanted, final = sorted(set(ranks)), rows.length - 1  # a NaN is the final element
     if dtype.kind != "c" and _is_selected(rows, len(wanted)):
-        selected = kth_value(x, wanted, axis=axis)
+        if _is_read_once(rows) and len(wanted) < _MOST_RANKS:
+            wanted = sorted({*wanted, final})
+        selected, last = kth_value(x, wanted, axis=axis), None
         index_of = {rank: i for i, rank in enumerate(wanted)}
-        last = reduce(x, None, np.maximum, axis=axis) if has_nan(dtype) else None
-        return lambda rank: selected[index_of[rank]], last
+        if final in index_of:
+            last = selected[index_of[final]]
+        elif has_nan(dtype):
+            last = reduce(x, None, np.maximum, axis=axis)
+        return lambda rank: selected[index_of[rank]], last if has_nan(dtype) else None
     ordered, leading = sorted_rows(rows), (slice(None),) * (axis or 0)
-    last = ordered[(*leading, rows.length - 1)] if has_nan(dtype) else None
+    last = ordered[(*leading, final)] if has_nan(dtype) else None
     return lambda rank: ordered[(*leading, rank)], last
 
 
@@ -87,6 +92,7 @@ def sorted_rows(rows: Rows) -> Any:
 # 1.5 / 9.6, 1.6 / 13, 0.8 / 7.4. Each further rank costs the same again, in short rows half.
 _LONG = 1 << 16
 _MOST_RANKS = 8  # on a GPU
+_CACHED_BYTES = 1 << 25  # of a row: a GPU reads longer ones once for all ranks
 
 
 def _is_selected(rows: Rows, num_ranks: int) -> bool:
@@ -99,6 +105,12 @@ def _is_selected(rows: Rows, num_ranks: int) -> bool:
         is_short = rows.dtype.kind in "iu" and rows.dtype.itemsize == 2
         return num_ranks <= 2 and (is_short or rows.dtype.itemsize == 8)
     return rows.dtype.itemsize > 1 and num_ranks <= rows.dtype.itemsize // 4
+
+
+def _is_read_once(rows: Rows) -> bool:
+    """Return whether one more rank costs less than a reduction, which reads the rows again."""
+    is_long = rows.length * rows.dtype.itemsize > _CACHED_BYTES and math.prod(rows.shape) <= 64
+    return is_long and has_nan(rows.dtype) and not is_host(rows.x)
 
 
 # --- Interpolation between elements of two ranks: the operators, and the choice of backend.

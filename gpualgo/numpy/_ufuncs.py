@@ -293,6 +293,7 @@ def _fit(x: Any, mask: Any, shape: tuple[int, ...], out: Any, name: str) -> Any:
 
 
 _MASKED = 1 << 14  # from this size a cheap ufunc with ``where=`` is a transform
+_ON_HOST = (type(None), bool, np.bool_, np.ndarray)  # types of ``where=`` and ``out=``
 _CODES = frozenset("?bBhHiIlLqQefdFD")  # typecodes of dtypes that have kernels
 _RELATIONS = (np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal)
 _CASTING = ("no", "equiv", "safe", "same_kind", "unsafe")
@@ -367,7 +368,7 @@ class UFunc:
         if where is not True:
             where = mask_of(where, name)
         outs = outs if len(outs) == self.nout else (None,) * self.nout
-        if location <= HOST and _are_host((where, *outs)):
+        if location <= HOST and all(isinstance(x, _ON_HOST) for x in (where, *outs)):
             size += sum(one.size for one in outs if one is not None)
             is_few = location == NUMBERS_ALONE or _call.is_few(size, _call.ALL)
             if is_few and (where is True or self._is_masked_by_numpy(operands, size, outs)):
@@ -498,11 +499,6 @@ def _single_axis(axis: Any, ndim: int, name: str) -> Any:
         return axes[0] if len(axes) == 1 else 0
     axis = checks.plain_axis(axis, name)
     return checks.axis_of(axis, ndim, name) if ndim or axis not in (0, -1) else axis
-
-
-def _are_host(arrays: tuple[Any, ...]) -> bool:
-    """Return whether ``where=`` and ``out=`` are NumPy arrays, or omitted."""
-    return all(x is None or isinstance(x, (bool, np.bool_, np.ndarray)) for x in arrays)
 
 
 def _all_ufuncs() -> dict[str, UFunc]:

@@ -14,7 +14,7 @@ from support import BFLOAT16, Backend, a_few, scaled, since_numpy
 
 import gpualgo as ga
 import gpualgo.numpy as gnp
-from gpualgo.numpy import _quantile_methods
+from gpualgo.numpy import _quantile_methods, _ranks
 
 SMALL = settings(
     max_examples=examples(80, emulated=4), deadline=None, database=None, derandomize=True
@@ -109,6 +109,22 @@ def test_long_rows(backend: Backend, dtype: str) -> None:
         x[n // 3] = np.nan
         check_same(backend, "median", x)
         check_same(backend, "quantile", x, [0.1, 0.2])
+
+
+@pytest.mark.parametrize("name", ["float16", "float64"])
+def test_rows_that_a_gpu_reads_once(
+    backend: Backend, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last element of such a row tells whether it has a NaN; of others the maximum does."""
+    monkeypatch.setattr(_ranks, "_CACHED_BYTES", 0)
+    random = np.random.default_rng(3)
+    x = random.integers(0, 999, (2, 1 << 12)).astype(name)
+    for _ in range(2):
+        for axis in (None, 1):
+            check_same(backend, "median", x, axis=axis)
+            for q in (1.0, [0.25, 0.5, 0.75], [0, 0.2, 0.4, 0.6, 1], np.arange(9) / 8):
+                check_same(backend, "quantile", x, q, axis=axis, method="lower")
+        x[1, 777] = -np.nan
 
 
 def test_integers_whose_difference_overflows(backend: Backend) -> None:

@@ -69,6 +69,12 @@ STEP int clz(uint32 x) { return x == 0 ? 32 : __builtin_clz(x); }
 STEP uint32 umulhi(uint32 a, uint32 b) { return uint32(uint64(a) * b >> 32); }
 STEP uint64 umulhi(uint64 a, uint64 b) { return uint64((unsigned __int128)a * b >> 64); }
 
+template <class Word>
+STEP Word sub_borrow(Word a, Word b, uint32& number) {
+  number -= a < b;
+  return a - b;
+}
+
 STEP float add_f32(float a, float b) {
   const float sum = a + b;
   return sum == sum ? sum : __builtin_bit_cast(float, 0x7fffffffu);
