@@ -33,7 +33,7 @@ LINES = {
     "gpualgo/numpy": 6_102,
     "gpualgo/torch": 1_790,
     "gpualgo/shards": 2_072,
-    "cuda_src": 17_495,
+    "cuda_src": 17_500,
 }
 FILES = 249  # of Python below gpualgo/
 LINES_OF_A_FILE = 600

@@ -68,6 +68,11 @@ struct InputFunction {
   }
 };
 
+// Of kernels that combine nothing, by the name `no_operator`: their elements may be computed.
+struct NoOperator {
+  static constexpr bool commutative = true, has_numbers = false;
+};
+
 // A recognised operator on elements whose function reads numbers.
 template <class Op>
 struct WithNumbers : Op {
