@@ -42,9 +42,10 @@ def test_order(backend: Backend, count: int, width: int, part: slice) -> None:
 
 @pytest.mark.parametrize("dtype", sampled(DTYPES, ["int8", "int32"]), ids=str)
 def test_every_size(backend: Backend, guarded: Any, dtype: np.dtype[Any]) -> None:
-    """Beside rows without gaps: the same elements in the same order are the same bits."""
+    """Beside rows without gaps: on a GPU the same bits; a CPU may group other layouts otherwise."""
+    values = random_array if backend.name == "cuda" else summable
     for first, (width, part) in enumerate(SLICES):
-        x = random_array(first + FEW * width, dtype)
+        x = values(first + FEW * width, dtype)
         given = backend.to_device(x)[first:].reshape(FEW, width)[:, part]
         dense = np.ascontiguousarray(x[first:].reshape(FEW, width)[:, part])
         out, want = guarded((), dtype), ga.reduce(backend.to_device(dense))
