@@ -56,6 +56,10 @@ def transform(op: Any, *arguments: Any, dtype: Any = None) -> Any:
     Parameters and result are those of `gpualgo.transform`, with dask arrays for arrays; arguments
     may also be numbers and NumPy or CuPy arrays. Along each axis the result has the chunks of the
     first array that is not broadcast there. Chunks of unknown size are accepted.
+
+    Notes
+    -----
+    A task for each chunk. A worker holds the chunks that it works on and their results.
     """
     count = len(arguments)
     if not 0 < count <= MAX_ARITY:
@@ -83,6 +87,11 @@ def select(x: Any, predicate: Any) -> Any:
 
     Parameters and result are those of `gpualgo.select`, with dask arrays for arrays. The result has
     a chunk for each of x, of unknown size; ``compute_chunk_sizes()`` computes the sizes.
+
+    Notes
+    -----
+    A task for each chunk reads it once. A worker holds the chunks that it works on and their
+    selected elements.
     """
     small: Any
     kept: Any
@@ -116,8 +125,13 @@ def searchsorted(
     """Return the indices r at which elements belong in a sorted array: ``a[r-1] < v ≤ a[r]``.
 
     Parameters and result are those of `gpualgo.searchsorted`; a or v, or both, are dask arrays, and
-    the result has the chunks of v. Chunks of unknown size are accepted. There is a task for each
-    pair of chunks: if a fits in memory, make it one chunk or a NumPy array.
+    the result has the chunks of v. Chunks of unknown size are accepted.
+
+    Notes
+    -----
+    There is a task for each pair of a chunk of a and a chunk of v; further tasks add their results.
+    If a fits in memory, make it one chunk or a NumPy array. A worker holds a chunk of each, and 16
+    results.
     """
     a_arg = _inputs.parse_argument(a, "searchsorted", "a")
     v_arg = None if is_scalar(v) else _inputs.parse_argument(v, "searchsorted", "v")
@@ -147,6 +161,11 @@ def top_k(x: Any, k: Any, *, axis: Any = -1, mode: Any = "largest") -> Any:
 
     Parameters and result are those of `gpualgo.top_k`, with dask arrays for arrays. The result has
     the same bits, and one chunk along the axis, where chunk sizes must be known.
+
+    Notes
+    -----
+    x is read once, by a task for each chunk; 1/15 as many tasks combine the results. A worker holds
+    the chunks that it works on, and k elements and indices of each of 16 others.
     """
     x_arg = _inputs.parse_argument(x, "top_k")
     k = checks.integer(k, "k", "top_k")
@@ -194,8 +213,14 @@ def histogram(
     Parameters and result are those of `gpualgo.histogram`, with dask arrays for arrays and for
     `weights`; `bins` and `range` must not be dask arrays. Counts and integer sums equal those of a
     single machine; sums of other weights are rounded once per chunk and once per addition. Chunks
-    of unknown size are accepted. Without `range` or edges x is read twice: pass `range` if you know
-    it.
+    of unknown size are accepted.
+
+    Notes
+    -----
+    With `range` or edges x is read once, by a task for each chunk. Without them a first pass finds
+    the minimum and maximum, and all chunks are kept between the two passes, on disk if they do not
+    fit in memory: pass `range` if you know it. A worker holds the chunks that it works on, and the
+    counts of each.
     """
     x_arg = _inputs.parse_argument(x, "histogram")
     bins = _snapshot(bins)
@@ -328,8 +353,14 @@ def reduce(
     """Return the elements of a dask array combined: ``init op x[0] op x[1] op … op x[n-1]``.
 
     Parameters and result are those of `gpualgo.reduce`, with dask arrays for arrays; `init` may be
-    a NumPy or dask array with the shape of the result. Chunks of unknown size are accepted. Equal
-    chunks give equal bits, other chunks may round differently.
+    a NumPy or dask array with the shape of the result. Chunks of unknown size are accepted.
+
+    Notes
+    -----
+    x is read once, by a task for each chunk; 1/15 as many tasks combine the results, 16 at a time,
+    in order. A worker holds the chunks that it works on, and one number for each other chunk; one
+    row of each if `op` does not commute and several chunked axes are reduced. Equal chunks give
+    equal bits, other chunks may round differently.
     """
     x_arg = _inputs.parse_argument(x, "reduce")
     local_op, frozen = pickle_operator(op, "reduce")
@@ -440,8 +471,14 @@ def inclusive_scan(
 
     Parameters and result are those of `gpualgo.inclusive_scan`, with dask arrays for arrays; the
     result has the chunks of x. If `axis` is None and x has several axes, x is flattened, and dask
-    chooses the chunks. Chunks of unknown size are accepted. Equal chunks give equal bits, other
-    chunks may round differently.
+    chooses the chunks. Chunks of unknown size are accepted.
+
+    Notes
+    -----
+    Three tasks for each chunk read it twice (the last chunk along the axis once) and write the
+    result once. A worker holds the chunks that it works on and their results. Prefixes are passed
+    from chunk to chunk, so the first results are ready while the last chunks are being read. Equal
+    chunks give equal bits, other chunks may round differently.
     """
     return _scan("inclusive_scan", x, init, op, axis, reverse, dtype)
 

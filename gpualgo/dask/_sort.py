@@ -53,8 +53,16 @@ def radix_sort(
     """Return stably sorted keys, and values moved with them: ``keys[p]``, p = ``argsort(keys)``.
 
     Parameters and result are those of `gpualgo.radix_sort`, with dask arrays for arrays; the result
-    has the same bits, and the chunks of keys. Chunk sizes must be known. If an array of several
-    rows is sorted along a chunked axis, it is rechunked to whole rows, which must fit in memory.
+    has the same bits, and the chunks of keys. Chunk sizes must be known.
+
+    Notes
+    -----
+    Each of P chunks is sorted. From samples and a few keys the exact bounds of each result chunk in
+    each sorted chunk are found; then each result chunk gets its elements and sorts them. Each
+    element is moved once. There are P² + 4P tasks; with more than 64 chunks 2·P^1.5 + 5P, in groups
+    of about √P. A worker holds twice the chunks that it sorts (values too), and one task holds
+    about P·√(2n) keys. If an array of several rows is sorted along a chunked axis, it is rechunked
+    to whole rows, which must fit in memory.
     """
     func_name = "radix_sort"
     k_arg = _inputs.parse_argument(keys, func_name, "keys")
@@ -71,7 +79,8 @@ def radix_sort(
 def argsort(keys: Any, *, descending: Any = False, axis: Any = -1, dtype: Any = None) -> Any:
     """Return the indices p that sort keys stably: ``keys[p[0]] ≤ keys[p[1]] ≤ …``.
 
-    Parameters and result are those of `gpualgo.argsort`, with dask arrays for arrays.
+    Parameters and result are those of `gpualgo.argsort`, with dask arrays for arrays; cost and
+    memory are those of `radix_sort` with indices as values.
     """
     func_name = "argsort"
     k_arg = _inputs.parse_argument(keys, func_name, "keys")
@@ -376,8 +385,15 @@ def reduce_by_key(
 
     Parameters and result are those of `gpualgo.reduce_by_key`, with dask arrays for arrays. The
     result has a chunk for every four chunks of x, with `consecutive` for each, of unknown sizes.
-    Chunks of unknown size are accepted. Equal chunks give equal bits, other chunks may round
-    differently.
+    Chunks of unknown size are accepted.
+
+    Notes
+    -----
+    Each of P chunks is reduced by key. Then each of P/4 result chunks takes a range of keys from
+    all of them: P²/4 + 5P tasks; with more than 128 chunks they are exchanged in groups. With
+    `consecutive` there are three tasks for a chunk, and one for all. A worker holds the chunks that
+    it works on, and the distinct keys of at most four and a half chunks. Elements are grouped by
+    chunk: equal chunks give equal bits, other chunks may round differently.
     """
     x_arg = _inputs.parse_argument(x, "reduce_by_key", "x")
     key_arg = _inputs.parse_argument(keys, "reduce_by_key", "keys", like=x_arg.first)
@@ -417,8 +433,12 @@ def unique(
 
     Parameters and result are those of `gpualgo.unique`, with dask arrays for arrays. The result has
     a chunk for every four chunks of x, with `consecutive` for each, of unknown sizes; the inverse
-    has the chunks of x. Chunks of unknown size are accepted, except with `return_index`. A worker
-    that computes a chunk of the inverse holds all distinct elements.
+    has the chunks of x. Chunks of unknown size are accepted, except with `return_index`.
+
+    Notes
+    -----
+    Cost and memory are those of `reduce_by_key`; a worker that computes a chunk of the inverse
+    holds all distinct elements.
     """
     flags = {"consecutive": consecutive, "return_index": return_index,
              "return_inverse": return_inverse, "return_counts": return_counts}  # fmt: skip

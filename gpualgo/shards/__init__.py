@@ -17,9 +17,6 @@ from gpualgo.shards._folds import (
     inclusive_scan,
     minmax,
     reduce,
-    reduce_by_index,
-    searchsorted,
-    segmented_reduce,
     top_k,
 )
 from gpualgo.shards._sharded import (
@@ -34,6 +31,7 @@ from gpualgo.shards._sharded import (
     unique,
 )
 from gpualgo.shards._shards import ShardedArray, distribute
+from gpualgo.shards._tables import reduce_by_index, searchsorted, segmented_reduce
 
 __all__ = [
     "ShardedArray",

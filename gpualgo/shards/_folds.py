@@ -12,7 +12,6 @@ import numpy as np
 
 import gpualgo as ga
 from gpualgo._algorithms.histogram import arguments
-from gpualgo._algorithms.segments import problem as of_segments
 from gpualgo._algorithms.transform.problem import is_scalar
 from gpualgo._arrays.view import view_of
 from gpualgo._base.records import MAX_FIELDS
@@ -26,7 +25,6 @@ from gpualgo.shards._arguments import (
     Argument,
     Dtypes,
     infer_result,
-    is_sharded,
     parse_argument,
     parse_predicate,
     refuse,
@@ -57,9 +55,15 @@ def histogram(
 ) -> Any:  # fmt: skip
     """Return how many samples of a sharded array are in each bin, as `gpualgo.histogram` does.
 
-    `weights` are sharded like `x`, or a number. The result is an array on the first device; if the
-    sharded axis is not counted over, it is sharded along it. Counts and integer sums equal those of
-    one device; sums of other weights are rounded once per shard and once per addition.
+    Parameters are those of `gpualgo.histogram`; `x` and `weights` are sharded alike, or `weights`
+    is a number. The result is an array on the first device; if the sharded axis is not counted
+    over, the result is sharded along it. Counts and integer sums equal those of one device; sums of
+    other weights are rounded once per shard and once per addition.
+
+    Notes
+    -----
+    Each device reads its shard once; its counts are copied to the first device. The host waits only
+    for the minimum and maximum, without `range`, and for edges on a GPU.
     """
     x_arg = parse_argument(x, _HISTOGRAM)
     first, places = x_arg.first, x_arg.places
@@ -139,6 +143,12 @@ def reduce(
     Parameters are those of `gpualgo.reduce`, with sharded arrays for arrays. If the sharded axis is
     reduced, the result is an array on the first device, where an `init` of several numbers must be,
     too; otherwise the result is sharded like x.
+
+    Notes
+    -----
+    Each device reads its shard once; its result, one number or row, is copied to the first device,
+    where results are combined in the order of the shards. If `op` does not commute and axes before
+    the sharded axis are reduced too, more rows are copied. The host does not wait.
     """
     x_arg = parse_argument(x, _NAME)
     first = x_arg.first
@@ -154,7 +164,7 @@ def reduce(
     device, full = x_arg.places[0], x_arg.full
     if len(full) <= 1 or first.size == 0:
         return x_arg.run(lambda _: ga.reduce(_only_shard(x_arg, full), init, op, **options), [0])[0]
-    dtypes = _dtypes_from(ga.reduce, x_arg, full[0], init, op, options)
+    dtypes = dtypes_from(ga.reduce, x_arg, full[0], init, op, options)
     acc = x_arg.packed(dtypes)
     late_axes = (
         () if as_operator(op, _NAME, 2).commutative else tuple(a for a in axes if a < first.axis)
@@ -219,7 +229,7 @@ def at_place(init: Any, place: Any, source: Argument) -> Any:
     return map_fields(moved, init)
 
 
-def _dtypes_from(
+def dtypes_from(
     call: Any, source: Argument, i: int, init: Any, op: Any, options: dict[str, Any]
 ) -> Dtypes:
     """Check a call on a shard; return the dtypes of its results."""
@@ -238,6 +248,12 @@ def inclusive_scan(
 
     Parameters are those of `gpualgo.inclusive_scan`, with sharded arrays for arrays; the result is
     sharded like x. An `init` with a value for each row must be on the first device.
+
+    Notes
+    -----
+    Along the sharded axis each device but the last reads its shard twice, along other axes once,
+    and writes it once. The aggregate of each shard, one number or row, is copied to the first
+    device, and its prefix is copied back. The host does not wait.
     """
     return _scan(ga.inclusive_scan, x, init, op, axis, reverse, dtype)
 
@@ -267,7 +283,7 @@ def _scan(call: Any, x: Any, init: Any, op: Any, axis: Any, reverse: Any, dtype:
         if are_arrays(init, func_name, one_is_value=True):
             refuse(func_name, "init is an array, and rows are on several devices", "pass one value")
     elif first.size and len(order) > 1:
-        dtypes = _dtypes_from(call, x_arg, order[0], init, op, options)
+        dtypes = dtypes_from(call, x_arg, order[0], init, op, options)
         if init is None and call is ga.exclusive_scan:
             init = as_operator(op, func_name, 2).identity_for(dtypes[0])
         prefixes = _prefixes(x_arg, order, init, op, scan_axis, reverse, dtypes)
@@ -353,7 +369,8 @@ def count(x: Any, predicate: Any, *, axis: Any = None, keepdims: Any = False) ->
 def find(x: Any, predicate: Any, *, axis: Any = None) -> Any:
     """Return the index of the first element for which a predicate is true; -1 if there is none.
 
-    As `gpualgo.find`; along the sharded axis the result is an array on the first device.
+    As `gpualgo.find`. Along the sharded axis the result is an array on the first device. The host
+    does not wait.
     """
     x_arg, arguments_of = parse_predicate("find", x, predicate, is_flat=axis is None)
     x_arg, search_axis = x_arg.line(axis)
@@ -451,6 +468,11 @@ def top_k(x: Any, k: Any, *, axis: Any = -1, mode: Any = "largest") -> Any:
 
     Parameters and result are those of `gpualgo.top_k`. Along the sharded axis, for a single row,
     the result is on the first device; along other axes it is sharded like x.
+
+    Notes
+    -----
+    Each device reads its shard once; its k elements are copied to the first device. The host does
+    not wait.
     """
     x_arg, k_axis = parse_argument(x, "top_k").line(axis)
     first, device = x_arg.first, x_arg.places[0]
@@ -485,106 +507,3 @@ def taken_at(x: Any, indices: Any) -> Any:
     if isinstance(x, np.ndarray):
         return x[indices]
     return ga.copy(ga.lazy.take(x, indices))
-
-
-# --- Sums of groups: each shard has a table of all results, in which groups may have no element.
-
-
-def reduce_by_index(
-    indices: Any, x: Any, size: int, init: Any = None, op: Any = operator.add, *, dtype: Any = None
-) -> Any:
-    """Return the elements of each index combined: ``result[k] = init op x[i] op x[j] op …``.
-
-    Parameters are those of `gpualgo.reduce_by_index`, with arrays that are sharded alike; arrays of
-    several dimensions must be sharded along the first. `op` needs an identity, also with `init`. An
-    `init` for each result must be on the first device, where the result is, too.
-    """
-    where = "reduce_by_index"
-    k_arg = parse_argument(indices, where, "indices")
-    x_arg = parse_argument(x, where, "x", k_arg.first)
-    k_arg, x_arg = k_arg.flat(), x_arg.flat()
-    arguments = [(k_arg.on(i), x_arg.on(i), size) for i in x_arg.seats]
-    return _combined(ga.reduce_by_index, x_arg, arguments.__getitem__, init, op, dtype)
-
-
-def segmented_reduce(
-    x: Any, offsets: Any, init: Any = None, op: Any = operator.add, *, dtype: Any = None
-) -> Any:
-    """Return each segment's elements combined: ``init op x[offsets[s]] op … op x[offsets[s+1]-1]``.
-
-    Parameters are those of `gpualgo.segmented_reduce`, with a sharded array `x`; `offsets` is an
-    array on one device or the host. `op` needs an identity, also with `init`. An `init` for each
-    segment must be on the first device, where the result is, too.
-    """
-    where = "segmented_reduce"
-    x_arg = parse_argument(x, where)
-    refuse_sharded(offsets, where, "offsets")
-    first = x_arg.first
-    found = of_segments.view(offsets, where, None, (x_arg.on(0),))
-    of_segments.check(found, where)
-    of_segments.check_values(found, first.shape[0], where)
-    bounds = np.clip(on_host(found.owner), 0, first.shape[0]).astype(np.int64)
-
-    def arguments(i: int) -> tuple[Any, ...]:
-        own = np.clip(bounds - first.starts[i], 0, first.lengths[i])
-        return x_arg.on(i), x_arg.places[i].moved(own, first.library)
-
-    return _combined(ga.segmented_reduce, x_arg, arguments, init, op, dtype)
-
-
-def _combined(
-    function: Any, x_arg: Argument, arguments: Callable[[int], tuple[Any, ...]], init: Any,
-    op: Any, dtype: Any,
-) -> Any:  # fmt: skip
-    """Return the tables of shards combined in order; `arguments`: those of a shard, before init."""
-    refuse_sharded(init, function.__name__, "init")
-    device, own = x_arg.places[0], arguments(0)
-    dtypes, _ = infer_result(function, device, *own, init, op, dtype=dtype)
-    if len(x_arg.places) == 1:
-        return x_arg.run(lambda _: function(*own, init, op, dtype=dtype))[0]
-    acc, operation = x_arg.packed(dtypes), as_operator(op, function.__name__, 2)
-    if operation.identity is None and operation.identity_for(dtypes[0]) is None:
-        refuse(
-            function.__name__, "op has no identity, and a shard may have no element of a group",
-            "pass gpualgo.Operator(op, identity=…)",
-        )  # fmt: skip
-    parts = x_arg.run(lambda i: function(*arguments(i), None, op, dtype=acc))
-    with device.running():
-        tables = x_arg.packed(stack_results(parts, device, x_arg.first.library))
-        return ga.reduce(tables, init, op, axis=0, dtype=acc)
-
-
-# --- `searchsorted`: an element's position is the sum of its positions in all shards.
-
-
-def searchsorted(
-    a: Any, v: Any, *, side: Any = "left", less: Any = None, descending: Any = False,
-    dtype: Any = None,
-) -> Any:  # fmt: skip
-    """Return the indices r at which elements belong in a sorted array: ``a[r-1] < v ≤ a[r]``.
-
-    Parameters are those of `gpualgo.searchsorted`. One of `a` and `v` is sharded, the other one is
-    on the first device, or on the host if the shards are. If `v` is sharded, so is the result;
-    otherwise it is on the first device.
-    """
-    where = "searchsorted"
-    options = {"side": side, "less": less, "descending": descending, "dtype": dtype}
-    if not is_sharded(a):
-        v_arg = parse_argument(v, where, "v")
-
-        def found(i: int) -> Any:
-            return ga.searchsorted(at_place(a, v_arg.places[i], v_arg), v_arg.on(i), **options)
-
-        return v_arg.mapped(found)
-    if is_sharded(v):
-        refuse(where, "a and v are both sharded", "pass one of them as an array of one device")
-    a_arg = parse_argument(a, where, "a")
-    length = math.prod(a_arg.first.shape)
-    (kind,), _ = infer_result(ga.searchsorted, a_arg.places[0], a_arg.on(0), v, **options)
-    if length > np.iinfo(kind).max:
-        raise ValueError(f"{where}: dtype {kind} does not hold indices up to {length}")
-
-    def local(i: int) -> Any:
-        return ga.searchsorted(a_arg.on(i), at_place(v, a_arg.places[i], a_arg), **options)
-
-    return together(a_arg, a_arg.run(local), lambda x: ga.reduce(x, None, axis=0))

@@ -53,7 +53,8 @@ def transform(op: Any, *arrays: Any, dtype: Any = None) -> Any:
     """Return a function applied to each element: ``result[i] = op(a[i], b[i], …)``.
 
     Parameters and result are those of `gpualgo.transform`; arguments are numbers, and arrays of one
-    shape that are sharded alike. The result is sharded like them.
+    shape that are sharded alike. The result is sharded like them. Nothing is copied between
+    devices, and the host does not wait.
     """
     arguments, first = list(arrays), None
     for k, x in enumerate(arrays):
@@ -75,7 +76,9 @@ def transform(op: Any, *arrays: Any, dtype: Any = None) -> Any:
 def adjacent_difference(x: Any, op: Any = operator.sub, *, axis: Any = -1) -> Any:
     """Return elements combined with the one before: ``y[0] = x[0]``, ``y[i] = op(x[i], x[i-1])``.
 
-    Parameters are those of `gpualgo.adjacent_difference`; the result is sharded like x.
+    Parameters are those of `gpualgo.adjacent_difference`; the result is sharded like x. Along the
+    sharded axis the last element of each shard, or row, is copied to the next device. The host does
+    not wait.
     """
     where = "adjacent_difference"
     if axis is None:
@@ -112,6 +115,12 @@ def select(x: Any, predicate: Any, *, balance: Any = True) -> Any:
     Parameters are those of `gpualgo.select`, with arrays that are sharded alike; arrays of several
     dimensions must be sharded along the first. The result is one-dimensional. Its shards have equal
     lengths; with ``balance=False`` elements stay on their devices.
+
+    Notes
+    -----
+    Each device reads its shard once and writes to an array as long as the shard. The host waits
+    once for the number of elements of all devices; then elements are copied to the devices of their
+    shards, which takes about as long as the selection.
     """
     balance = checks.flag_argument(balance, "balance", _SELECT)
     x_arg, arguments = parse_predicate(_SELECT, x, predicate, is_flat=True)
@@ -137,6 +146,11 @@ def run_length_encode(x: Any, *, eq: Any = None) -> Any:
     Parameters and result are those of `gpualgo.run_length_encode`, with sharded arrays for arrays;
     those of several dimensions must be sharded along the first. A run is in the shard where it
     begins.
+
+    Notes
+    -----
+    Each device reads its shard once. The host waits for the number of runs in each, and for whether
+    the first run of each shard continues the one before.
     """
     where = "run_length_encode"
     x_arg = parse_argument(x, where).flat()
@@ -271,6 +285,14 @@ def radix_sort(
     Parameters and result are those of `gpualgo.radix_sort`, with arrays that are sharded alike; the
     result has the same bits, and is sharded like keys. An array of several rows must be sorted
     along an axis that is not sharded.
+
+    Notes
+    -----
+    Each device sorts its shard; then it merges its part of the result from the sorted shards of
+    all, which it reads in place, once. The host does not wait. If GPUs cannot read each other's
+    memory, and with `begin_bit` or `end_bit`, the host finds the bounds of the parts, in two
+    rounds; slices are copied and sorted again. Each device needs memory for three
+    times what it sorts.
     """
     return _sort("radix_sort", keys, values, axis, (descending, begin_bit, end_bit))
 
@@ -406,7 +428,8 @@ def argsort(keys: Any, *, descending: Any = False, axis: Any = -1, dtype: Any = 
     """Return the indices p that sort sharded keys stably: ``keys[p[0]] ≤ keys[p[1]] ≤ …``.
 
     Parameters and result are those of `gpualgo.argsort`, with sharded arrays for arrays; along the
-    sharded axis the result holds indices into the whole array.
+    sharded axis the result holds indices into the whole array. Cost and memory are those of
+    `radix_sort` with indices as values.
     """
     func_name = "argsort"
     key_arg, sort_axis = parse_argument(keys, func_name, "keys").line(axis)
@@ -436,6 +459,12 @@ def reduce_by_key(
     arrays of several dimensions must be sharded along the first. Keys may be in any order;
     `consecutive` is not supported. The result is sharded: distinct keys ascend from shard to shard,
     and the lengths of shards depend on the data.
+
+    Notes
+    -----
+    Each device reduces its shard by key. Then each device gets a range of keys, about as many as
+    the others, and reduces these by key again, in the order of the shards. The host waits for the
+    number of keys, for samples of them, and for the bounds of the ranges.
     """
     if checks.flag_argument(consecutive, "consecutive", _BY_KEY) or eq is not None:
         refuse(
@@ -456,7 +485,8 @@ def unique(
 
     Parameters and result are those of `gpualgo.unique`, with sharded arrays for arrays; those of
     several dimensions must be sharded along the first. `return_inverse` is not supported. The
-    result is sharded like that of `reduce_by_key`, with `consecutive` of `run_length_encode`.
+    result is sharded like that of `reduce_by_key`, with `consecutive` of `run_length_encode`, which
+    tell the cost.
     """
     where = "unique"
     flags = {"consecutive": consecutive, "return_inverse": return_inverse,
