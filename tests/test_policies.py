@@ -124,6 +124,17 @@ def test_cut_rows_covers_everything(
     assert tiles <= cut.policy.max_tiles
 
 
+@pytest.mark.parametrize(
+    ("dtype", "long", "short"), [(np.int8, 1 << 16, 1 << 15), (np.float32, 1 << 14, 1 << 13),
+                                 (np.float64, 1 << 12, 1 << 11)],
+)  # fmt: skip
+def test_only_long_rows_have_blocks_where_rows_are_many(dtype: Any, long: int, short: int) -> None:
+    many = 1 << 15
+    assert not rows.tile_rows(ORDERED, many, long, np.dtype(dtype)).width
+    assert rows.tile_rows(ORDERED, many, short, np.dtype(dtype)).width == templates.WARP
+    assert not rows.tile_rows(ORDERED, 100, short, np.dtype(dtype)).width
+
+
 @given(
     operators, _sizes(38), st.lists(dtypes, min_size=1, max_size=8),
     st.lists(dtypes, min_size=2, max_size=8),

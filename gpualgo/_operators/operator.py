@@ -351,9 +351,12 @@ def operator_key(op: Any) -> Any:
     kind = type(op)
     if kind is types.FunctionType:
         info = codes.look(id(op.__code__))
-        if info is not None and op.__defaults__ is None and op.__kwdefaults__ is None:
-            return info.closed_key or call_key(op)
-        return call_key(op)
+        if info is None:
+            return call_key(op)
+        if info.closed_key is not None and op.__defaults__ is None and op.__kwdefaults__ is None:
+            return info.closed_key
+        guard = info.guard
+        return guard.key if guard is not None and guard.is_plain(op) else call_key(op)
     if kind is Operator:
         if op._resolved is not None:
             key, arrays, _ = op._resolved

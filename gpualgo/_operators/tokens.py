@@ -205,7 +205,10 @@ class Guard:
         for namespace, name, value in self.values:
             if namespace.get(name, MISSING) is not value:
                 return False
-        return all(attribute_of(owner, name) is value for owner, name, value in self.attributes)
+        attributes = self.attributes  # none in most cases: a generator would be made for nothing
+        return not attributes or all(
+            attribute_of(x, name) is value for x, name, value in attributes
+        )
 
 
 def source_of(module: types.ModuleType, name: str) -> Source:

@@ -72,7 +72,11 @@ PACKED_BYTES = 128
 # gets as many tiles per warp as that requires. argmin of 2^24: 23.1 µs; 29.5 with MOST_BLOCKS as a
 # lower bound.
 MOST_BLOCKS = 264
-TARGET_BLOCKS = 1056  # from here on each row has a warp of its own
+TARGET_BLOCKS = 1056
+# Tiles for each warp of a block, from which on a row has blocks, however many rows there are; else
+# each of many rows has a warp. µs of (4096, 65536) float32, max by a lambda: 320 by warps, 236 by
+# blocks; (16384, 16384) 246, 233; argmax 258, 299, of (4096, 65536) 269, 255.
+LONG, LONG_RECORDS = 2, 4
 # Blocks of reduce_columns_kernel; the last block of each set of columns joins the partials. µs of
 # float32, sum and std, (16384, 256), (16384, 1024), (262144, 1024): with 1056 blocks 16, 90, 26,
 # 58, 251, 285; with 528 12, 33, 23, 37, 242, 256; with 264 10, 23, 22, 33, 249, 280. Narrow loads
@@ -158,16 +162,18 @@ def tile_rows(op: Operator, num_rows: int, num_items: int, dtype: Element) -> Ro
     items = row_items(dtype)
     vectors = -(-num_items // items)
     policy = for_records(ROWS, dtype, op)
+    of_blocks = blocks_policy(op, num_rows * num_items * bytes_read(dtype), dtype)
+    tiles = -(-vectors // (WARP * of_blocks.loads))
     short = vectors <= WARP * policy.loads
-    if num_rows > 1 and (short or num_rows >= ROWS_PER_WARP):
+    long = tiles >= (LONG_RECORDS if records.is_record(dtype) else LONG) * of_blocks.warps
+    if num_rows > 1 and (short or (num_rows >= ROWS_PER_WARP and not long)):
         width = min(WARP, 1 << (vectors - 1).bit_length())
         groups = policy.block_threads // width
         # If there are many short rows, a group takes several: each is one load of a lane.
         is_many = width < WARP and num_rows >= groups * SHORT_ROWS * TARGET_BLOCKS
         policy = replace(policy, max_tiles=min(SHORT_ROWS, policy.loads) if is_many else 1)
         return RowsTiling(policy, width, num_items, 1, -(-num_rows // (groups * policy.max_tiles)))
-    policy = blocks_policy(op, num_rows * num_items * bytes_read(dtype), dtype)
-    tiles = -(-vectors // (WARP * policy.loads))
+    policy = of_blocks
     all_blocks = -(-tiles // policy.warps) * num_rows  # if each warp had one tile
     per_warp = max(1, min(policy.max_tiles, -(-all_blocks // MOST_BLOCKS)))
     chunk_tiles = per_warp * policy.warps

@@ -225,7 +225,7 @@ def select_spec(
 
 GATHER_THREADS = 256
 FILTER_THREADS, FILTER_BLOCKS = 512, 2  # per multiprocessor, with 64 registers
-FEW_LISTS = 4  # most lists for FILTER_BLOCKS; with more lists, one block per multiprocessor
+FEW_LISTS = 4  # most lists for FILTER_BLOCKS, one less of 8-byte elements: more fill the registers
 FILTER_LOADS, FILTER_ITEMS = 8, 32  # most vectors and elements that a thread holds
 FILTER_STAGED = 2048  # bytes of kept elements that a warp gathers
 
@@ -243,7 +243,7 @@ def filter_spec(
     staged = FILTER_STAGED // (ordered_bytes(dtype) + index_bytes(row_items))
     policy = cpp(
         "FilterPolicy", FILTER_THREADS, _filter_loads(dtype.itemsize), staged // WARP * WARP,
-        FILTER_BLOCKS if num_lists <= FEW_LISTS else 1, overlaps,
+        FILTER_BLOCKS if num_lists <= FEW_LISTS - (dtype.itemsize > 4) else 1, overlaps,
     )  # fmt: skip
     types = _types(dtype, descending, row_items)
     return kernel_spec("top_k/filter.cuh", "filter_kernel", policy, num_lists, *types)
