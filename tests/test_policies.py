@@ -125,8 +125,8 @@ def test_cut_rows_covers_everything(
 
 
 @pytest.mark.parametrize(
-    ("dtype", "long", "short"), [(np.int8, 1 << 16, 1 << 15), (np.float32, 1 << 14, 1 << 13),
-                                 (np.float64, 1 << 12, 1 << 11)],
+    ("dtype", "long", "short"), [(np.int8, 1 << 17, 1 << 16), (np.float32, 1 << 14, 1 << 13),
+                                 (np.float64, 1 << 13, 1 << 12)],
 )  # fmt: skip
 def test_only_long_rows_have_blocks_where_rows_are_many(dtype: Any, long: int, short: int) -> None:
     many = 1 << 15

@@ -72,11 +72,12 @@ PACKED_BYTES = 128
 # gets as many tiles per warp as that requires. argmin of 2^24: 23.1 µs; 29.5 with MOST_BLOCKS as a
 # lower bound.
 MOST_BLOCKS = 264
-TARGET_BLOCKS = 1056
-# Tiles for each warp of a block, from which on a row has blocks, however many rows there are; else
-# each of many rows has a warp. µs of (4096, 65536) float32, max by a lambda: 320 by warps, 236 by
-# blocks; (16384, 16384) 246, 233; argmax 258, 299, of (4096, 65536) 269, 255.
-LONG, LONG_RECORDS = 2, 4
+TARGET_BLOCKS = 1056  # of many short rows, and of narrow columns
+# Bytes of a row, from which on it has a block of its own where rows are many; shorter ones have a
+# warp. µs by warps and by blocks, sum and max by a lambda: (4096, 65536) float32 263, 311 and 235,
+# 236; (2200, 16384) 39, 67 and 37, 37. Of 32 KB float64 476 and 486; argmax of 128 KB float16 260
+# and 360; of 64 KB int8 177 and 222.
+LONG_BYTES, LONG_BYTES_OF_BYTES, LONG_RECORD_BYTES = 64 << 10, 128 << 10, 256 << 10
 # Blocks of reduce_columns_kernel; the last block of each set of columns joins the partials. µs of
 # float32, sum and std, (16384, 256), (16384, 1024), (262144, 1024): with 1056 blocks 16, 90, 26,
 # 58, 251, 285; with 528 12, 33, 23, 37, 242, 256; with 264 10, 23, 22, 33, 249, 280. Narrow loads
@@ -162,24 +163,30 @@ def tile_rows(op: Operator, num_rows: int, num_items: int, dtype: Element) -> Ro
     items = row_items(dtype)
     vectors = -(-num_items // items)
     policy = for_records(ROWS, dtype, op)
-    of_blocks = blocks_policy(op, num_rows * num_items * bytes_read(dtype), dtype)
-    tiles = -(-vectors // (WARP * of_blocks.loads))
+    row_bytes = num_items * bytes_read(dtype)
     short = vectors <= WARP * policy.loads
-    long = tiles >= (LONG_RECORDS if records.is_record(dtype) else LONG) * of_blocks.warps
-    if num_rows > 1 and (short or (num_rows >= ROWS_PER_WARP and not long)):
+    many = num_rows >= ROWS_PER_WARP and row_bytes < _long_bytes(dtype)
+    if num_rows > 1 and (short or many):
         width = min(WARP, 1 << (vectors - 1).bit_length())
         groups = policy.block_threads // width
         # If there are many short rows, a group takes several: each is one load of a lane.
         is_many = width < WARP and num_rows >= groups * SHORT_ROWS * TARGET_BLOCKS
         policy = replace(policy, max_tiles=min(SHORT_ROWS, policy.loads) if is_many else 1)
         return RowsTiling(policy, width, num_items, 1, -(-num_rows // (groups * policy.max_tiles)))
-    policy = of_blocks
+    policy = blocks_policy(op, num_rows * row_bytes, dtype)
+    tiles = -(-vectors // (WARP * policy.loads))
     all_blocks = -(-tiles // policy.warps) * num_rows  # if each warp had one tile
     per_warp = max(1, min(policy.max_tiles, -(-all_blocks // MOST_BLOCKS)))
     chunk_tiles = per_warp * policy.warps
     blocks = -(-tiles // chunk_tiles)
     chunk_items = chunk_tiles * WARP * items * policy.loads
     return RowsTiling(policy, 0, chunk_items, blocks, blocks * num_rows)
+
+
+def _long_bytes(dtype: Element) -> int:
+    if records.is_record(dtype):
+        return LONG_RECORD_BYTES
+    return LONG_BYTES_OF_BYTES if widest_read(dtype) == 1 else LONG_BYTES
 
 
 def _min_blocks(op: Operator, source: Element, access: Cpp, tiling: RowsTiling) -> int:
