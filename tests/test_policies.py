@@ -163,10 +163,25 @@ def test_cut_columns_covers_everything(
     assert (cut.width, cut.rows_per_block) == (best.width, best.rows_per_block)
     assert cut.items == items
     assert rows.COLUMNS.block_threads % cut.width == 0
-    assert (cut.num_column_tiles - 1) * cut.columns < num_columns
-    assert num_columns <= cut.num_column_tiles * cut.columns
+    tiled = num_columns * batches if cut.spans_batches else num_columns
+    assert (cut.num_column_tiles - 1) * cut.columns < tiled <= cut.num_column_tiles * cut.columns
     assert (cut.num_blocks - 1) * cut.rows_per_block < num_rows
     assert num_rows <= cut.num_blocks * cut.rows_per_block
+
+
+def test_few_rows_and_columns_share_a_block() -> None:
+    float32 = np.dtype(np.float32)
+
+    def spans(batches: int, num_rows: int, num_columns: int) -> bool:
+        widest = rows.column_items(float32, float32, num_columns)
+        cut = rows.tile_columns(batches, num_rows, num_columns, widest, widest, 4, 4)
+        return cut.spans_batches
+
+    assert spans(1 << 20, 8, 8)
+    assert spans(1 << 20, 4, 128)
+    assert not spans(1, 8, 8)  # there is but one batch
+    assert not spans(1 << 12, 128, 128)
+    assert not spans(1000, 100_000, 4)
 
 
 def test_cuts_do_not_ask_the_gpu(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,8 @@
 // Algorithm  As reduce/rows.cuh, but a thread owns `items` neighbouring columns and a block is
 //            `width` such threads wide and `slots` rows tall. A slot takes a contiguous range of
 //            the block's rows (every slots-th row if the operator commutes); slots join as a tree
-//            in shared memory, blocks of one set of columns through `partials`.
+//            in shared memory, blocks of one set of columns through `partials`. Where all columns
+//            of a batch and their few rows are too little for a block, it spans several batches.
 // Bytes, operator, bits: as reduce/rows.cuh.
 #ifndef GPUALGO_REDUCE_COLUMNS_CUH
 #define GPUALGO_REDUCE_COLUMNS_CUH
@@ -19,9 +20,10 @@ template <class A, class T, class Rows>
 struct ColumnsParams {
   static constexpr int leaves = num_leaves<T>;
   ReduceCommon<A, T> common;
-  int64 num_rows, rows_per_block, num_columns;
+  int64 num_rows, rows_per_block;
+  int64 num_columns;   // of a batch; where blocks span batches, of all
   Divisor num_blocks;  // that share a set of columns
-  Divisor num_column_tiles;
+  Divisor per_batch;   // tiles of columns; where blocks span batches, columns
   int64 column_strides[leaves], output_column_strides[num_leaves<A>];  // bytes
   Rows rows;                             // the reduced dimensions: a Layout or an EvenLayout
   Layout<leaves + num_leaves<A>> batch;  // the kept ones but the columns: inputs, outputs
@@ -31,7 +33,7 @@ constexpr int max_partial_bytes = 128;  // of a thread's registers
 
 template <class A, int slots, int columns>
 struct ColumnsShared {
-  A values[slots][columns];
+  A values[slots][slots > 1 ? columns : 1];
   uint32 is_last;
 };
 
@@ -96,6 +98,7 @@ __device__ inline int64 reduce_slot(int64 begin, int64 end, Load load, A (&total
 template <int slots, class Op, class A, int items, int columns>
 __device__ inline void join_slots(int64 count, int64 share, A (&totals)[items],
                                   A (&shared)[slots][columns]) {
+  if constexpr (slots == 1) return;
   const int width = blockDim.x / slots;
   const int slot = threadIdx.x / width;
   const int column = (threadIdx.x % width) * items;
@@ -114,7 +117,8 @@ __device__ inline void join_slots(int64 count, int64 share, A (&totals)[items],
   }
 }
 
-template <class Policy, int width, int items, class Op, class A, class T, class Rows>
+template <class Policy, int width, int items, bool spans_batches, class Op, class A, class T,
+          class Rows>
 __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
     reduce_columns_kernel(const __grid_constant__ ParamsFor<Op, ColumnsParams<A, T, Rows>> params) {
   take_numbers<Op>(params);
@@ -125,10 +129,12 @@ __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
   const int64 num_blocks = params.num_blocks.value;
   const int64 tile = params.num_blocks.divide(blockIdx.x);  // of batch and columns
   const int64 block = int64(blockIdx.x) - tile * num_blocks;
-  const int64 batch = params.num_column_tiles.divide(tile);
-  const int64 column =
-      (tile - batch * params.num_column_tiles.value) * columns + (threadIdx.x % width) * items;
-  const bool is_inside = column < params.num_columns;
+  const int64 mine = (threadIdx.x % width) * items;
+  const int64 place = tile * columns + mine;
+  const int64 batch = params.per_batch.divide(spans_batches ? place : tile);
+  const int64 first = batch * params.per_batch.value;
+  const int64 column = spans_batches ? place - first : (tile - first) * columns + mine;
+  const bool is_inside = (spans_batches ? place : column) < params.num_columns;
   const int slot = threadIdx.x / width;
   constexpr int leaves = num_leaves<T>;
   int64 offsets[leaves + num_leaves<A>];

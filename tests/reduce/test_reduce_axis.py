@@ -38,6 +38,9 @@ SHAPES: list[tuple[tuple[int, ...], Axis]] = [
     ((4, 5, 1026), 1),  # a middle axis
     ((33, 1000, 2), 1),
     ((4, 300, 1), 1),
+    ((3001, 8, 8), 1),  # few columns, many of them
+    ((1025, 3, 7), 1),
+    ((37, 2, 5, 30, 2), (1, 3)),
     ((1, 1, 1), 1),
     ((6, 7, 65), (0, 2)),  # tuples: around, before, behind the kept axes, in any order
     ((6, 7, 65), (2, 0)),

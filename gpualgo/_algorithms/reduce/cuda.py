@@ -225,9 +225,7 @@ def _repeated(case: _Case) -> int | None:
 
 def _columns(case: _Case) -> Plan:
     source, acc, leaves, reduced = case.source, case.acc, case.num_fields, case.reduced
-    num_columns, strides = case.outer[-1]
-    column_strides, out_strides = strides[:leaves], strides[leaves:]
-    batch = case.outer[:-1]
+    *batch, (num_columns, strides) = case.outer
     num_rows = math.prod(extent for extent, _ in reduced)
     num_batches = math.prod(extent for extent, _ in batch)
     items = _column_items(case)
@@ -236,22 +234,26 @@ def _columns(case: _Case) -> Plan:
     is_even = len(reduced) == 1
     bytes_read = tuning.bytes_read(source)
     tiling = tuning.tile_columns(
-        num_batches, num_rows, num_columns, widest, items, size, bytes_read
+        num_batches, num_rows, num_columns, widest, items, size, bytes_read, records.is_record(acc)
     )
     spec = tuning.columns_spec(case.op, source, acc, tiling, is_even)
-    blocks = tiling.num_column_tiles * num_batches * tiling.num_blocks
+    tiles = (
+        tiling.num_column_tiles if tiling.spans_batches else tiling.num_column_tiles * num_batches
+    )
+    blocks = tiles * tiling.num_blocks
     pieces = []
     if tiling.num_blocks > 1:
         partials = blocks * tiling.columns * acc.itemsize
         workspace_offset = KEPT + sum(aligned(piece.num_bytes) for piece in case.pieces)
-        tickets = Piece(4 * tiling.num_column_tiles * num_batches, TICKETS, is_zeroed=True)
+        tickets = Piece(4 * tiles, TICKETS, is_zeroed=True)
         pieces = [tickets, Piece(partials, workspace_offset)]
     return case.plan(
         spec, blocks, tiling.policy.block_threads, pieces, {"tickets": 0, "partials": 1},
-        num_rows=num_rows, rows_per_block=tiling.rows_per_block, num_columns=num_columns,
-        num_blocks=tiling.num_blocks, num_column_tiles=tiling.num_column_tiles,
-        column_strides=column_strides, output_column_strides=out_strides,
-        rows=reduced, batch=batch,
+        num_rows=num_rows, rows_per_block=tiling.rows_per_block,
+        num_columns=num_columns * num_batches if tiling.spans_batches else num_columns,
+        per_batch=num_columns if tiling.spans_batches else tiling.num_column_tiles,
+        num_blocks=tiling.num_blocks, column_strides=strides[:leaves],
+        output_column_strides=strides[leaves:], rows=reduced, batch=batch,
     )  # fmt: skip
 
 

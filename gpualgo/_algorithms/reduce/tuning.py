@@ -83,6 +83,7 @@ LONG_BYTES, LONG_BYTES_OF_BYTES, LONG_RECORD_BYTES = 64 << 10, 128 << 10, 256 <<
 # 58, 251, 285; with 528 12, 33, 23, 37, 242, 256; with 264 10, 23, 22, 33, 249, 280. Narrow loads
 # need more in flight: (67108864, 3) takes 217 with 1056, 276 with 528 (two runs).
 COLUMN_BLOCKS, FEW_COLUMN_BLOCKS, FEW_COLUMN_BYTES = 528, 264, 64 << 20
+FULL_THREADS = 1 << 17  # across columns: from here on no two share a column of records
 
 
 def blocks_policy(op: Operator, num_bytes: int, dtype: Element) -> Policy:
@@ -233,7 +234,8 @@ class ColumnsTiling:
     items: int  # neighbouring columns per thread
     rows_per_block: int
     num_blocks: int  # along the rows
-    num_column_tiles: int
+    num_column_tiles: int  # of a batch, or of all if blocks span batches
+    spans_batches: bool
 
     @property
     def columns(self) -> int:
@@ -242,7 +244,7 @@ class ColumnsTiling:
 
 def tile_columns(
     num_batches: int, num_rows: int, num_columns: int, widest: int, items: int, itemsize: int,
-    bytes_read: int,
+    bytes_read: int, of_records: bool = False,
 ) -> ColumnsTiling:  # fmt: skip
     """Return the tiling of num_batches × (num_rows, num_columns), reduced over rows.
 
@@ -252,11 +254,20 @@ def tile_columns(
     """
     loads = max(1, min(COLUMNS.loads, PACKED_BYTES // (widest * itemsize)))
     policy = replace(COLUMNS, loads=loads)
-    threads = -(-num_columns // widest)
-    # Rows per slot; if rows are few, threads spread across columns instead.
-    slots = 1 << max(1, num_rows // loads).bit_length() - 1
-    width = max(WARP, policy.block_threads // slots)
-    width = min(width, 1 << (threads - 1).bit_length())
+
+    def width_of(num_columns: int) -> int:
+        threads = -(-num_columns // widest)
+        if of_records and threads >= FULL_THREADS:
+            return policy.block_threads
+        # Rows per slot; if rows are few, threads spread across columns instead.
+        slots = 1 << max(1, num_rows // loads).bit_length() - 1
+        return min(max(WARP, policy.block_threads // slots), 1 << (threads - 1).bit_length())
+
+    width = width_of(num_columns)
+    spans_batches = num_batches > 1 and num_rows < policy.block_threads // width * loads
+    if spans_batches:
+        num_batches, num_columns = 1, num_batches * num_columns
+        width = width_of(num_columns)
     wide_tiles = -(-num_columns // (width * widest))
     slots = policy.block_threads // width
     least = slots * loads  # rows that keep every thread's loads in flight
@@ -267,7 +278,7 @@ def tile_columns(
     rows_per_block = -(-num_rows // blocks)
     tiles = -(-num_columns // (width * items))
     return ColumnsTiling(
-        policy, width, items, rows_per_block, -(-num_rows // rows_per_block), tiles
+        policy, width, items, rows_per_block, -(-num_rows // rows_per_block), tiles, spans_batches
     )
 
 
@@ -294,7 +305,8 @@ def columns_spec(
     layout = "EvenLayout" if is_even else "Layout"
     return kernel_spec(
         "reduce/columns.cuh", "reduce_columns_kernel", policy, tiling.width, tiling.items,
-        fold_of(op, acc), acc, source, cpp(layout, len(records.field_dtypes(source))),
+        tiling.spans_batches, fold_of(op, acc), acc, source,
+        cpp(layout, len(records.field_dtypes(source))),
     )  # fmt: skip
 
 
