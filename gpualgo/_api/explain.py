@@ -268,8 +268,8 @@ def describe(
         name = getattr(function, "__name__", None) or shown(function)
         if str(getattr(function, "__module__", "")).startswith("gpualgo."):
             raise TypeError(
-                f"{where}: {name} decides from its arguments which algorithms it calls; pass one "
-                "of those"
+                f"{where}: {name} decides from its arguments which algorithms it calls; pass an "
+                "algorithm such as gpualgo.reduce or gpualgo.radix_sort"
             )
         raise TypeError(f"{where}: function must be an algorithm of gpualgo, got {name}")
     with recording.recording(_Describer(is_rough)):

@@ -206,6 +206,7 @@ def _not_an_array(x: Any, where: str) -> TypeError:
         )
     if callable(x):
         order = "op comes before the arrays" if where == _OPERAND else "the array comes first"
+        order = "gpualgo.sort takes a comparison as less=" if where.endswith(" values") else order
         return TypeError(f"{where} must be an array, got a function; {order}")
     if where.endswith("an argument of the plan"):
         return TypeError(

@@ -18,7 +18,7 @@ from gpualgo._base import log
 
 VALUES = {
     "--device": ("auto", "cpu", "cuda", *(f"cuda:{i}" for i in range(8))),
-    "--arch": tuple(f"sm_{number}" for number in (75, 80, 86, 87, 89, 90, 100, 103, 110, 120, 121)),
+    "--arch": tuple(f"sm_{number}" for number in (75, 80, 86, 87, 89, 90, 100, 120)),
 }
 """The values of options that take a value from a list. Others take none that is known."""
 

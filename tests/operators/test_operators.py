@@ -7,7 +7,7 @@ import math
 import operator
 import types
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -294,3 +294,38 @@ def test_members_are_looked_for_as_their_numbers(backend: Backend) -> None:
     x = np.arange(7)
     found = ga.transform(lambda a: a in (Colour.RED, Colour.BLUE), backend.to_device(x))
     np.testing.assert_array_equal(backend.to_host(found), (x == 1) | (x == 5))
+
+
+CLIPPED = [np.int8, np.uint16, np.int64, np.float16, np.float32, np.float64]
+
+
+@pytest.mark.parametrize("kind", map(np.dtype, CLIPPED), ids=str)
+def test_clip_is_numpys(backend: Backend, kind: np.dtype[Any]) -> None:
+    x = np.arange(8).astype(kind)
+    low, high = x[::-1].copy(), np.full(8, 5, kind)
+    if kind.kind == "f":
+        x[1], low[3], high[4] = np.nan, -0.0, np.inf
+    given = [backend.to_device(a) for a in (x, low, high)]
+    assert_same(
+        backend.to_host(ga.transform(lambda a, b, c: np.clip(a, b, c), *given)),
+        np.clip(x, low, high),
+    )
+    limited = ga.transform(lambda a: np.clip(a, 2, 1), given[0])  # the upper limit decides
+    assert_same(backend.to_host(limited), np.clip(x, 2, 1))
+
+
+class Row(NamedTuple):
+    price: Any
+    n: Any
+    size: Any
+
+
+def test_fields_are_read_by_name_as_numpys(backend: Backend) -> None:
+    rows = np.array([(1.5, 2, 7.0), (2.5, 3, 8.0)], [("price", "f8"), ("n", "i4"), ("size", "f4")])
+    arrays = Row(*(backend.to_device(rows[name].copy()) for name in Row._fields))
+    expected = rows["price"] * rows["n"] + rows["size"]
+    for x in (arrays, rows):
+        total = ga.transform(lambda r: r["price"] * r["n"] + r["size"], x)
+        assert_same(backend.to_host(total), expected)
+    with pytest.raises(ga.CompileError, match="'cost' is not a field of the tuple"):
+        ga.transform(lambda r: r["cost"], arrays)

@@ -58,7 +58,7 @@ def _marked(x: Any, predicate: Any, where: str) -> tuple[tuple[View, ...], Opera
     if mask.dtype != BOOL:
         raise TypeError(
             f"{where}: predicate is an array of {records.shown(mask.dtype)}, but must be bool; "
-            "pass predicate != 0, say"
+            "pass a mask such as predicate != 0; gpualgo.lazy.take takes positions"
         )
     if isinstance(x, tuple) and any(isinstance(item, tuple) for item in x):
         raise TypeError(

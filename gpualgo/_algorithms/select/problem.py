@@ -122,7 +122,7 @@ class Selection(Selecting):
         if mask.dtype != BOOL:
             raise TypeError(
                 f"{where}: predicate is an array of {mask.dtype}, but must be bool; "
-                "pass predicate != 0, say"
+                "pass a mask such as predicate != 0; gpualgo.lazy.take takes positions"
             )
         for view, name in zip(data_views, self.inputs, strict=False):
             checks.element(view, name, where)

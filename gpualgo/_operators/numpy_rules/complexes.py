@@ -200,6 +200,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
         "exp", "sinh", "cosh", "tanh", "arcsin", "arccos", "arctan", "arcsinh", "arctanh",
     )},
     **{name: _logarithm(unit) for name, unit in UNITS.items()},
+    "absolute": lambda a: floats.FUNCTIONS["hypot"](a.real, a.imag),
     "rint": lambda a: Complex(floats.rint(a.real), floats.rint(a.imag)),
     "power": _power, "float_power": _power, "sqrt": _sqrt, "sin": _sin, "cos": _cos, "tan": _tan,
     "exp2": _exp2, "expm1": _expm1, "log1p": _log1p, "divide": _divide,

@@ -164,6 +164,10 @@ class Rewriter:
         """Replace a set by a tuple: operators use constant sets with `in` only."""
         self._replace(statement, ir.Expr.build_tuple(value.items, value.loc))
 
+    def _rewrite_static_getitem(self, statement: Any, value: Any) -> None:
+        if isinstance(value.index, str):  # a field by its name, as of a structured array
+            self._replace(statement, ir.Expr.getattr(value.value, value.index, value.loc))
+
     def _rewrite_getattr(self, statement: Any, value: Any) -> None:
         if value.attr in table.SIZES:
             raw = self._store(value, value.loc)
@@ -242,6 +246,9 @@ class Rewriter:
             while len(args) > 2:
                 joint = self._store(self._call(fn, args[:2], call.loc), call.loc)
                 args = (joint, *args[2:])
+        if entry.style == "clip" and len(args) == 3:
+            joint = self._store(self._call(np.maximum, args[:2], call.loc), call.loc)
+            fn, args = np.minimum, (joint, args[2])
         return self._replace(statement, self._call(fn, args, call.loc))
 
     def _rewrite_divmod(self, statement: Any, args: Any, entry: Any, loc: Any) -> None:

@@ -128,6 +128,7 @@ def _entries() -> list[Entry]:
         Entry("np.round", "round", "np.round", (1, 2)),
         Entry("np.around", "round", "np.round", (1, 2)),
         Entry("np.where", "where", "where", (3, 3)),
+        Entry("np.clip", "clip", "clip", (3, 3)),
         Entry("np.real", "real", "part"),
         Entry("np.imag", "imag", "part"),
         Entry("builtins.int", "int64", "construct"),
