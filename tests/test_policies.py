@@ -163,8 +163,12 @@ def test_cut_columns_covers_everything(
     assert (cut.width, cut.rows_per_block) == (best.width, best.rows_per_block)
     assert cut.items == items
     assert rows.COLUMNS.block_threads % cut.width == 0
-    tiled = num_columns * batches if cut.spans_batches else num_columns
-    assert (cut.num_column_tiles - 1) * cut.columns < tiled <= cut.num_column_tiles * cut.columns
+    count = 1 if cut.spans_batches else batches
+    assert cut.num_columns * count == num_columns * batches
+    assert cut.per_batch == (num_columns if cut.spans_batches else cut.num_tiles // count)
+    tiles, rest = divmod(cut.num_tiles, count)
+    assert rest == 0
+    assert (tiles - 1) * cut.columns < cut.num_columns <= tiles * cut.columns
     assert (cut.num_blocks - 1) * cut.rows_per_block < num_rows
     assert num_rows <= cut.num_blocks * cut.rows_per_block
 

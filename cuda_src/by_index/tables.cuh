@@ -319,10 +319,7 @@ struct TableJoin {
 template <class Policy, class Op, class K, class A, class T, class Access>
 __global__ void __launch_bounds__(Policy::block_threads) by_index_group_kernel(
     const __grid_constant__ ParamsFor<Op, ByIndexParams<A, T, Access>> params) {
-  if constexpr (Policy::overlaps) {
-    ptx::griddepcontrol_launch_dependents();
-    ptx::griddepcontrol_wait();
-  }
+  ptx::overlap_both<Policy::overlaps>();
   take_numbers<Op>(params);
   if (params.buckets.are_useless()) return;
   using Join = TableJoin<Policy, Op, A>;

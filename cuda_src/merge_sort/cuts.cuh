@@ -218,10 +218,7 @@ struct RunCuts {
 template <class Policy, class Order, class T, int value_leaves, int runs>
 __global__ void __launch_bounds__(Policy::block_threads) run_cuts_kernel(
     const __grid_constant__ MergeRunsParams<num_leaves<T>, value_leaves, runs> params) {
-  if constexpr (Policy::overlaps) {
-    ptx::griddepcontrol_launch_dependents();
-    ptx::griddepcontrol_wait();
-  }
+  ptx::overlap_both<Policy::overlaps>();
   using Work = RunCuts<Policy, Order, T, value_leaves, runs>;
   auto& shared = ptx::dynamic_shared_memory<typename Work::Shared>();
   Work(params, shared).run(blockIdx.x);
@@ -231,10 +228,7 @@ __global__ void __launch_bounds__(Policy::block_threads) run_cuts_kernel(
 template <class Policy, class Order, class T, int value_leaves, int runs>
 __global__ void __launch_bounds__(Policy::block_threads) piece_cuts_kernel(
     const __grid_constant__ MergeRunsParams<num_leaves<T>, value_leaves, runs> params) {
-  if constexpr (Policy::overlaps) {
-    ptx::griddepcontrol_launch_dependents();
-    ptx::griddepcontrol_wait();
-  }
+  ptx::overlap_both<Policy::overlaps>();
   using Work = RunCuts<Policy, Order, T, value_leaves, runs>;
   auto& shared = ptx::dynamic_shared_memory<typename Work::Shared>();
   Work(params, shared).cut_pieces(blockIdx.x);

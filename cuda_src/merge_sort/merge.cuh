@@ -93,10 +93,7 @@ __device__ inline MergeCut cut_between(const Params& params, const MergeTile& at
 template <class Policy, class Order, class T, int value_leaves>
 __global__ void __launch_bounds__(Policy::block_threads) merge_splits_kernel(
     const __grid_constant__ ParamsFor<Order, MergeParams<num_leaves<T>, value_leaves>> params) {
-  if constexpr (Policy::overlaps) {
-    ptx::griddepcontrol_launch_dependents();
-    ptx::griddepcontrol_wait();
-  }
+  ptx::overlap_both<Policy::overlaps>();
   take_numbers<Order>(params);
   constexpr int tiles = warp_threads - 1, warps = Policy::block_threads / warp_threads;
   MergeCut* cuts = reinterpret_cast<MergeCut*>(params.cuts);
@@ -353,10 +350,7 @@ struct TileMerge {
 template <class Policy, class Order, class T, class V>
 __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks) merge_kernel(
     const __grid_constant__ ParamsFor<Order, MergeParams<num_leaves<T>, num_leaves<V>>> params) {
-  if constexpr (Policy::overlaps) {
-    ptx::griddepcontrol_launch_dependents();
-    ptx::griddepcontrol_wait();
-  }
+  ptx::overlap_both<Policy::overlaps>();
   take_numbers<Order>(params);
   using Work = TileMerge<Policy, Order, T, V>;
   auto& shared = ptx::dynamic_shared_memory<typename Work::Shared>();

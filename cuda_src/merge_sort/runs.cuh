@@ -223,10 +223,7 @@ struct RunsMerge {
 template <class Policy, int log_ring, class Order, class T, class V, class Result, int runs>
 __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks) merge_runs_kernel(
     const __grid_constant__ MergeRunsParams<num_leaves<T>, num_leaves<V>, runs> params) {
-  if constexpr (Policy::overlaps) {
-    ptx::griddepcontrol_launch_dependents();
-    ptx::griddepcontrol_wait();
-  }
+  ptx::overlap_both<Policy::overlaps>();
   using Work = RunsMerge<Policy, log_ring, Order, T, V, Result, runs>;
   auto& shared = ptx::dynamic_shared_memory<typename Work::Shared>();
   Work(params, shared).run(blockIdx.x);

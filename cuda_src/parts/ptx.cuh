@@ -205,6 +205,14 @@ __device__ inline void griddepcontrol_wait() {
 __device__ inline void griddepcontrol_launch_dependents() {
   asm volatile("griddepcontrol.launch_dependents;" : : : "memory");
 }
+// Both, for a kernel between two others.
+template <bool overlaps>
+__device__ inline void overlap_both() {
+  if constexpr (overlaps) {
+    griddepcontrol_launch_dependents();
+    griddepcontrol_wait();
+  }
+}
 
 // --- copies to shared memory by each thread (sm_80 and later) --------------------------------
 

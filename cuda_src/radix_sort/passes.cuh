@@ -514,10 +514,7 @@ template <class Policy, bool has_rows, class Order, class Value, class Result, c
 __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
     radix_pass_kernel(const __grid_constant__ RadixPassParams<Index> params) {
   using Work = RadixPass<Policy, has_rows, Order, Value, Result, Index>;
-  if constexpr (Policy::overlaps) {
-    ptx::griddepcontrol_launch_dependents();
-    ptx::griddepcontrol_wait();
-  }
+  ptx::overlap_both<Policy::overlaps>();
   const uint32 action = params.tables.schedule[params.pass_index];
   if (!(action & pass_runs)) return;
   auto& shared = ptx::dynamic_shared_memory<typename Work::Shared>();

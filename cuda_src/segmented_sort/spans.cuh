@@ -69,10 +69,7 @@ struct SegmentSpansParams {
 template <int block_threads, int tile_items, bool overlaps>
 __global__ void __launch_bounds__(block_threads)
     segment_edges_kernel(const __grid_constant__ SegmentSpansParams params) {
-  if constexpr (overlaps) {
-    ptx::griddepcontrol_launch_dependents();
-    ptx::griddepcontrol_wait();
-  }
+  ptx::overlap_both<overlaps>();
   static_assert(tile_items % warp_threads == 0 && tile_items <= 1 << 15);
   constexpr int words = tile_items / warp_threads, warps = block_threads / warp_threads;
   const SegmentHeads heads{params.heads, params.bounds};
@@ -166,10 +163,7 @@ struct Nearest {
 template <int block_threads, int tile_items, int sorted_items, bool overlaps>
 __global__ void __launch_bounds__(block_threads)
     segment_spans_kernel(const __grid_constant__ SegmentSpansParams params) {
-  if constexpr (overlaps) {
-    ptx::griddepcontrol_launch_dependents();
-    ptx::griddepcontrol_wait();
-  }
+  ptx::overlap_both<overlaps>();
   using Near = Nearest<int64, block_threads>;
   auto& shared = ptx::shared_memory<typename Near::Shared>();
   const int64 begin = int64(blockIdx.x) * block_threads;

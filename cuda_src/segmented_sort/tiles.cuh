@@ -371,10 +371,7 @@ struct SegmentTileSort {
 template <class Policy, class Order, class T, class V>
 __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks) segment_tiles_kernel(
     const __grid_constant__ SegmentTilesParams<num_leaves<T>, num_leaves<V>> params) {
-  if constexpr (Policy::overlaps) {
-    ptx::griddepcontrol_launch_dependents();
-    ptx::griddepcontrol_wait();
-  }
+  ptx::overlap_both<Policy::overlaps>();
   using Work = SegmentTileSort<Policy, Order, T, V>;
   auto& shared = ptx::dynamic_shared_memory<typename Work::Shared>();
   Work(params, shared, blockIdx.x).run();

@@ -75,11 +75,6 @@ class Tensor(NamedTuple):
     owner: Any
 
 
-def is_capsule(x: Any) -> bool:
-    """Return whether x is a capsule itself rather than an array that makes one."""
-    return type(x).__name__ == "PyCapsule"
-
-
 # Whether NumPy creates versioned capsules, which can be marked read-only.
 KNOWS_VERSIONS = np.lib.NumpyVersion(np.__version__) >= "2.1.0"
 

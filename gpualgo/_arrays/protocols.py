@@ -135,7 +135,7 @@ def _protocol_view(x: Any) -> View:
         tensor = dlpack.from_strided_memory_view(x)
         is_on_cpu = tensor.device_type == dlpack.CPU
         return NumPy.view(dlpack.as_numpy(tensor)) if is_on_cpu else _view_of(tensor, x)
-    if dlpack.is_capsule(x):
+    if type(x).__name__ == "PyCapsule":  # itself, not an array that makes one
         tensor = dlpack.read(x)
     else:
         kind, device = x.__dlpack_device__()

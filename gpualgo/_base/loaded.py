@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterable
 
 AT = time.time_ns()
 
@@ -14,10 +13,6 @@ def is_newer(status: os.stat_result) -> bool:
     if os.name == "nt":  # there st_ctime is the time of creation
         return max(status.st_ctime_ns, status.st_mtime_ns) > AT
     return status.st_ctime_ns > AT  # installers set st_mtime to arbitrary times
-
-
-def changed_since(paths: Iterable[str]) -> bool:
-    return any(is_newer(os.stat(path)) for path in paths)
 
 
 def has_newer_modules(unchanged: set[str]) -> bool:

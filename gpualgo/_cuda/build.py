@@ -210,7 +210,8 @@ def write(key: str, fields: tuple[bytes, ...]) -> None:
 def _has_changed() -> bool:
     try:
         kernels, _ = source_files()
-        return loaded.has_newer_modules(_unchanged) or loaded.changed_since(kernels)
+        is_newer = any(loaded.is_newer(os.stat(path)) for path in kernels)
+        return is_newer or loaded.has_newer_modules(_unchanged)
     except OSError:  # a source file is missing
         return True
 
@@ -335,7 +336,8 @@ def cubin(spec: Spec, capability: tuple[int, int]) -> tuple[bytes, str]:
     key = _cubin_key(spec, capability)
 
     def make() -> tuple[bytes, str]:
-        what, arch = spec.expression + _op_text(spec.op), arch_of(capability)
+        op_text = "" if spec.op is None else f" of {source_location(spec.op.shown)}"
+        what, arch = spec.expression + op_text, arch_of(capability)
         if spec.op is not None:
             count_code(spec.op)
         if (cached := _kept(spec, key)) is not None:
@@ -349,10 +351,6 @@ def cubin(spec: Spec, capability: tuple[int, int]) -> tuple[bytes, str]:
     if _expressions.get(code[1]) is None:
         _expressions.add(code[1], spec.expression)
     return code
-
-
-def _op_text(op: Operator | None) -> str:
-    return "" if op is None else f" of {source_location(op.shown)}"
 
 
 def expression_of(name: str) -> str:

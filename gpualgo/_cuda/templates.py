@@ -16,13 +16,7 @@ from gpualgo._cuda.headers import Cpp, cpp, parameters_of, struct_of
 from gpualgo._cuda.plan import GIVEN, VALUE, Launch
 from gpualgo._operators.operator import SOURCE, Operator
 
-WARP = 32
-
-
-VECTOR_BYTES = 16
-
-
-ROWS_PER_WARP = 2112
+WARP, VECTOR_BYTES, ROWS_PER_WARP = 32, 16, 2112
 
 
 def tagged_bytes(dtype: np.dtype[Any]) -> int:

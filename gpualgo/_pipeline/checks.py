@@ -216,6 +216,20 @@ def output(
     return view
 
 
+def mask(marks: Any, shape: tuple[int, ...], where: str) -> None:
+    """Raise an error unless an array marks each element of a shape by a bool."""
+    dtype = getattr(marks, "dtype", None)
+    if dtype != np.bool_:
+        found = "no array" if dtype is None else f"an array of {records.shown(dtype)}"
+        raise TypeError(
+            f"{where}: predicate is {found}, but must be bool; pass a mask such as predicate != 0; "
+            "gpualgo.lazy.take takes positions"
+        )
+    if marks.shape != shape:
+        found = f"predicate has shape {marks.shape} and x {shape}"
+        raise ValueError(f"{where}: {found}; pass a bool for each element")
+
+
 def aligned(view: View, name: str, where: str) -> None:
     """Raise ValueError unless each item starts at a multiple of its size."""
     itemsize = 0 if 0 in view.shape else records.step_of(view.dtype)

@@ -214,17 +214,13 @@ def angle(z: Any, deg: Any = False) -> Any:
 # --- Rounding to decimals, tens or integers: one transform each.
 
 
-_OVER = {
-    "differs": "an integer whose rounding its dtype does not hold becomes the nearest it holds"
-}
-
-
 @numpy_function(
     "One transform",
     ("round", "Return the elements rounded to a number of decimals, halves to the even digit.",
-     "gnp.round([1.25, 1.75, 2.5], 1)", "array([1.2, 1.8, 2.5])", _OVER),
+     "gnp.round([1.25, 1.75, 2.5], 1)", "array([1.2, 1.8, 2.5])"),
     ("around", "Return the elements rounded to a number of decimals, as `round`.",
-     "gnp.around([0.5, 1.5, 2.5])", "array([0., 2., 2.])", _OVER),
+     "gnp.around([0.5, 1.5, 2.5])", "array([0., 2., 2.])"),
+    differs="an integer whose rounding its dtype does not hold becomes the nearest that it holds",
 )  # fmt: skip
 def _round(name: str, a: Any, decimals: Any = 0, out: Any = None) -> Any:
     decimals = operator.index(decimals)

@@ -95,16 +95,7 @@ def _checked_array(lazy_x: LazyArray, predicate: Any, where: str) -> LazyArray:
         as_view(predicate, f"{where}: predicate")
     lazy_x, predicate = place_lazy((lazy_x, predicate), (), where)
     lazy_marks = parted(predicate, f"{where}: predicate")
-    if not isinstance(lazy_marks, LazyArray) or lazy_marks.dtype != _BOOL:
-        dtype = getattr(lazy_marks, "dtype", type(lazy_marks).__name__)
-        raise TypeError(
-            f"{where}: predicate is an array of {dtype}, but must be bool; pass predicate != 0, say"
-        )
-    if lazy_marks.shape != lazy_x.shape:
-        raise ValueError(
-            f"{where}: predicate has shape {lazy_marks.shape} and x {lazy_x.shape}; "
-            "pass a bool for each element"
-        )
+    checks.mask(lazy_marks, lazy_x.shape, where)
     checks.same_place([*lazy_x.views, *lazy_marks.views], where)
     return led_by(lazy_marks, lazy_x)
 

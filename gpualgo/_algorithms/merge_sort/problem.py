@@ -149,7 +149,12 @@ class Merge(KeysAndValues):
         count, values = self.num_keys, views[self.first_value :]
         for first, size in ((0, count), (self.first_value, self.num_values)):
             for i in range(first, first + size):
-                self._check_alike(views, i, i + size)
+                own, other = views[i].dtype, views[i + size].dtype
+                if own != other:
+                    raise TypeError(
+                        f"{where}: {self.inputs[i]} has dtype {own} and {self.inputs[i + size]} "
+                        f"has {other}; pass equal dtypes"
+                    )
         for i in (0, count):
             if len(views[i].shape) != 1:
                 raise ValueError(
@@ -168,13 +173,6 @@ class Merge(KeysAndValues):
         self.lengths = views[0].shape[0], views[count].shape[0]
         moved = *keys, *values[: self.num_values]
         self.results = tuple(Result((sum(self.lengths),), view.dtype) for view in moved)
-
-    def _check_alike(self, views: Sequence[View], i: int, k: int) -> None:
-        if views[i].dtype != views[k].dtype:
-            raise TypeError(
-                f"{self.where}: {self.inputs[i]} has dtype {views[i].dtype} and {self.inputs[k]} "
-                f"has {views[k].dtype}; pass equal dtypes"
-            )
 
     def parse_arrays(self, arguments: tuple[Any, ...]) -> tuple[Views, Forms] | None:
         if len(arguments) not in (2, 4):

@@ -121,15 +121,6 @@ def prefetches(
     return fits and all(field.itemsize >= 4 for field in records.field_dtypes(element))
 
 
-def finds_cuts(num_bytes: int, is_async: bool) -> bool:
-    """Return whether blocks find the cuts of their tiles, without a kernel before.
-
-    float32 on an H200, in us, against two kernels: 2^20 60 and 100, 2^22 187 and 216, 2^24 867 and
-    807; with values and prefetched tiles 2^20 82 and 123, 2^24 1430 and 1460, 2^26 6320 and 6020.
-    """
-    return num_bytes <= (4 * CACHED_BYTES if is_async else CACHED_BYTES)
-
-
 def specs(
     order: Comparison, values: Sequence[int], policy: Policy, overlaps: bool, async_bytes: int,
     num_items: int,
@@ -137,7 +128,10 @@ def specs(
     """Return the kernels that sort tiles, find splits if one does, and merge."""
     tile, key_bytes = merging(policy), order.element.itemsize
     is_async = prefetches(order.element, values, tile, async_bytes)
-    is_found = finds_cuts(num_items * (key_bytes + sum(values)), is_async)
+    # Blocks find the cuts of their tiles, without a kernel before. us of float32, against two
+    # kernels: 2^20 60 and 100, 2^22 187 and 216, 2^24 867 and 807; with values and prefetched tiles
+    # 2^20 82 and 123, 2^24 1430 and 1460, 2^26 6320 and 6020.
+    is_found = num_items * (key_bytes + sum(values)) <= (1 + 3 * is_async) * CACHED_BYTES
     sorting = policy.cpp(key_bytes, policy.shared_bytes(key_bytes), overlaps, False)
     shared = tile.shared_bytes(key_bytes, is_async)
     merge = tile.cpp(key_bytes, shared, overlaps, is_async, is_found)

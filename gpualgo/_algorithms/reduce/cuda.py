@@ -237,22 +237,17 @@ def _columns(case: _Case) -> Plan:
         num_batches, num_rows, num_columns, widest, items, size, bytes_read, records.is_record(acc)
     )
     spec = tuning.columns_spec(case.op, source, acc, tiling, is_even)
-    tiles = (
-        tiling.num_column_tiles if tiling.spans_batches else tiling.num_column_tiles * num_batches
-    )
-    blocks = tiles * tiling.num_blocks
+    blocks = tiling.num_tiles * tiling.num_blocks
     pieces = []
     if tiling.num_blocks > 1:
         partials = blocks * tiling.columns * acc.itemsize
         workspace_offset = KEPT + sum(aligned(piece.num_bytes) for piece in case.pieces)
-        tickets = Piece(4 * tiles, TICKETS, is_zeroed=True)
+        tickets = Piece(4 * tiling.num_tiles, TICKETS, is_zeroed=True)
         pieces = [tickets, Piece(partials, workspace_offset)]
     return case.plan(
         spec, blocks, tiling.policy.block_threads, pieces, {"tickets": 0, "partials": 1},
-        num_rows=num_rows, rows_per_block=tiling.rows_per_block,
-        num_columns=num_columns * num_batches if tiling.spans_batches else num_columns,
-        per_batch=num_columns if tiling.spans_batches else tiling.num_column_tiles,
-        num_blocks=tiling.num_blocks, column_strides=strides[:leaves],
+        num_rows=num_rows, rows_per_block=tiling.rows_per_block, num_columns=tiling.num_columns,
+        num_blocks=tiling.num_blocks, per_batch=tiling.per_batch, column_strides=strides[:leaves],
         output_column_strides=strides[leaves:], rows=reduced, batch=batch,
     )  # fmt: skip
 

@@ -234,8 +234,10 @@ class ColumnsTiling:
     items: int  # neighbouring columns per thread
     rows_per_block: int
     num_blocks: int  # along the rows
-    num_column_tiles: int  # of a batch, or of all if blocks span batches
+    num_tiles: int  # of the columns of all batches
     spans_batches: bool
+    num_columns: int  # of a batch, or of all if blocks span batches
+    per_batch: int  # tiles, or columns if blocks span batches
 
     @property
     def columns(self) -> int:
@@ -263,14 +265,13 @@ def tile_columns(
         slots = 1 << max(1, num_rows // loads).bit_length() - 1
         return min(max(WARP, policy.block_threads // slots), 1 << (threads - 1).bit_length())
 
-    width = width_of(num_columns)
+    width, per_batch = width_of(num_columns), num_columns
     spans_batches = num_batches > 1 and num_rows < policy.block_threads // width * loads
     if spans_batches:
         num_batches, num_columns = 1, num_batches * num_columns
         width = width_of(num_columns)
     wide_tiles = -(-num_columns // (width * widest))
-    slots = policy.block_threads // width
-    least = slots * loads  # rows that keep every thread's loads in flight
+    least = policy.block_threads // width * loads  # rows that keep every thread's loads in flight
     is_few = num_batches * num_rows * num_columns * bytes_read <= FEW_COLUMN_BYTES
     many = TARGET_BLOCKS if widest * itemsize < VECTOR_BYTES else COLUMN_BLOCKS
     target = FEW_COLUMN_BLOCKS if is_few else many
@@ -278,8 +279,9 @@ def tile_columns(
     rows_per_block = -(-num_rows // blocks)
     tiles = -(-num_columns // (width * items))
     return ColumnsTiling(
-        policy, width, items, rows_per_block, -(-num_rows // rows_per_block), tiles, spans_batches
-    )
+        policy, width, items, rows_per_block, -(-num_rows // rows_per_block), tiles * num_batches,
+        spans_batches, num_columns, per_batch if spans_batches else tiles,
+    )  # fmt: skip
 
 
 def column_items(

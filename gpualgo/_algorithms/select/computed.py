@@ -14,6 +14,7 @@ from gpualgo._lazy.combining import check_count, combined, parted, place_lazy
 from gpualgo._lazy.expression import Group
 from gpualgo._lazy.sources import Source
 from gpualgo._operators.operator import Operator, fuse
+from gpualgo._pipeline import checks
 
 
 def paired_with_mask(
@@ -48,18 +49,7 @@ def _with_mask(x: LazyArray, mask: View) -> tuple[View, ...]:
 def _marked(x: Any, predicate: Any, where: str) -> tuple[tuple[View, ...], Operator, Marked]:
     parts = [parted(x, f"{where}: x"), parted(predicate, f"{where}: predicate")]
     lazy_x = combined(parts[:1], where, lambda nodes: nodes[0], "")
-    mask = parts[1]
-    if not isinstance(mask, LazyArray) or mask.shape != lazy_x.shape:
-        shape = mask.shape if isinstance(mask, LazyArray) else ()
-        raise ValueError(
-            f"{where}: predicate has shape {shape} and x {lazy_x.shape}; "
-            "pass a bool for each element"
-        )
-    if mask.dtype != BOOL:
-        raise TypeError(
-            f"{where}: predicate is an array of {records.shown(mask.dtype)}, but must be bool; "
-            "pass a mask such as predicate != 0; gpualgo.lazy.take takes positions"
-        )
+    checks.mask(parts[1], lazy_x.shape, where)
     if isinstance(x, tuple) and any(isinstance(item, tuple) for item in x):
         raise TypeError(
             f"{where}: x has nested tuples, which cannot be combined with an array of marks "

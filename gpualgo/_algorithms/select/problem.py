@@ -119,18 +119,9 @@ class Selection(Selecting):
         """Check arrays of which the last is the mask."""
         *data_views, mask = views
         where = self.where
-        if mask.dtype != BOOL:
-            raise TypeError(
-                f"{where}: predicate is an array of {mask.dtype}, but must be bool; "
-                "pass a mask such as predicate != 0; gpualgo.lazy.take takes positions"
-            )
+        checks.mask(mask, self.shape, where)
         for view, name in zip(data_views, self.inputs, strict=False):
             checks.element(view, name, where)
-        if mask.shape != self.shape:
-            raise ValueError(
-                f"{where}: predicate has shape {mask.shape} and x {self.shape}; "
-                "pass a bool for each element"
-            )
         self.form = form
         self.forms = (form, None)
         names = ["0"] if form is None else [f"0.{name}" for name in form.names]

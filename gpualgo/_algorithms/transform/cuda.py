@@ -233,7 +233,7 @@ class _Tiles(NamedTuple):
         items: int = math.gcd(tuning.SQUARE_ITEMS[max(steps.values())], *extents)
         items = min(items, *(max(1, self.unit(k) // step) for k, step in steps.items()))
         sizes = [steps[k] for k in self.turned]
-        while items > 0 and tuning.tile_bytes(items, sizes) > tuning.TRANSPOSED_BYTES:
+        while items > 0 and (tuning.SQUARES * items) ** 2 * sum(sizes) > tuning.TRANSPOSED_BYTES:
             items //= 2
         return items
 

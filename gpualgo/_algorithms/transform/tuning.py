@@ -64,10 +64,6 @@ SQUARES, SQUARE_ITEMS = 32, {1: 4, 2: 4, 4: 2, 8: 1, 16: 1}
 TRANSPOSED_BYTES, SQUARES_IN_FLIGHT = 48 << 10, 2
 
 
-def tile_bytes(items: int, sizes: Sequence[int]) -> int:
-    return (SQUARES * items) ** 2 * sum(sizes)
-
-
 def flat_spec(
     applied: Applied, items: int, loads: int, operands: Sequence[Element] | None = None,
     loose: int = 0,

@@ -135,6 +135,8 @@ STEP uint32 clock_cycles() { return emu_clock_cycles(); }
 // Launches follow each other here.
 STEP void griddepcontrol_wait() {}
 STEP void griddepcontrol_launch_dependents() {}
+template <bool overlaps>
+STEP void overlap_both() {}
 
 // --- copies to shared memory by each thread -------------------------------------------------
 
