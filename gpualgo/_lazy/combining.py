@@ -288,18 +288,6 @@ def _wrapped(i: Any, n: Any) -> Any:
     return index if 0 <= index < n else index % n  # avoids a division, slower than a load
 
 
-def _clipped(i: Any, n: Any) -> Any:
-    return min(max(np.int64(i), 0), n - 1)
-
-
-def _wrapped_unsigned(i: Any, n: Any) -> Any:
-    return np.int64(i % np.uint64(n))
-
-
-def _clipped_unsigned(i: Any, n: Any) -> Any:
-    return np.int64(min(i, np.uint64(n - 1)))
-
-
 def _axis_index(i: Any, step: Any, n: Any) -> Any:
     return i // step % n
 
@@ -308,8 +296,11 @@ def _offset(start: Any, i: Any, step: Any) -> Any:
     return start + i * step
 
 
-MODES = {"wrap": _wrapped, "clip": _clipped}
-_UNSIGNED = {"wrap": _wrapped_unsigned, "clip": _clipped_unsigned}  # for uint64 indices
+MODES = {"wrap": _wrapped, "clip": lambda i, n: min(max(np.int64(i), 0), n - 1)}
+_UNSIGNED = {  # for uint64 indices
+    "wrap": lambda i, n: np.int64(i % np.uint64(n)),
+    "clip": lambda i, n: np.int64(min(i, np.uint64(n - 1))),
+}
 
 
 def reshaped(x: LazyArray, shape: tuple[int, ...], text: str) -> LazyArray:

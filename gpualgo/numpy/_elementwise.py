@@ -269,13 +269,9 @@ def _by_parts(dtype: np.dtype[Any], op: Any) -> Any:
     return lambda a, unit: kind(op(a.real, unit), op(a.imag, unit))
 
 
-def _integer_to_tens(a: Any, unit: Any) -> Any:
-    return _to_tens(np.float64(a), unit)
-
-
 def _round_to_tens(x: Any, unit: float, out: Any, name: str) -> Any:
     """Return integers rounded to tens, hundreds, ...; ``out=`` receives float64, as in NumPy."""
-    rounded = applied(_integer_to_tens, (x, unit), name)
+    rounded = applied(lambda a, ten: _to_tens(np.float64(a), ten), (x, unit), name)
     if out is not None:
         if isinstance(out, np.ndarray) and not out.flags.writeable:
             raise ValueError(f"{name}: out is read-only")

@@ -314,6 +314,35 @@ def test_clip_is_numpys(backend: Backend, kind: np.dtype[Any]) -> None:
     assert_same(backend.to_host(limited), np.clip(x, 2, 1))
 
 
+def _by_variable(a: Any) -> Any:
+    root = np.sqrt
+    for _ in range(2):
+        a = max(a, 1.0 if a < 3 else 4.0)
+    return root(a)
+
+
+BRANCHES: list[tuple[Function, list[float]]] = [
+    (lambda a: max((a if a > 0 else 1.0), a), [1.0, 1.0, 4.0]),
+    (lambda a: min(a, (2.0 if a > 0 else 3.0), (a if a > 2 else 7.0)), [1.0, -2.0, 2.0]),
+    (lambda a: np.sqrt(a if a > 0 else -a), [1.0, math.sqrt(2), 2.0]),
+    (lambda a: np.clip(a if a > 0 else -a, 0, 3 if a > 0 else 1), [1.0, 1.0, 3.0]),
+    (lambda a: divmod(a if a > 0 else 1.0, 3.0)[0], [0.0, 0.0, 1.0]),
+    (_by_variable, [1.0, 1.0, 2.0]),
+]
+
+
+@pytest.mark.parametrize("index", range(len(BRANCHES)))
+def test_arguments_of_calls_may_branch(backend: Backend, index: int) -> None:
+    op, expected = BRANCHES[index]
+    result = ga.transform(op, backend.to_device(np.array([1.0, -2.0, 4.0])))
+    assert_same(backend.to_host(result), np.array(expected))
+
+
+def test_one_of_two_functions_is_refused_by_name() -> None:
+    with pytest.raises(ga.CompileError, match=r"op passes (max|min) as an argument"):
+        ga.transform(lambda a: (max if a > 0 else min)(a, 0.5), np.ones(3))
+
+
 class Row(NamedTuple):
     price: Any
     n: Any

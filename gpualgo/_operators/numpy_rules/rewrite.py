@@ -41,9 +41,16 @@ class Lookup:
         definitions = self.func_ir._definitions.get(var.name, [])
         return definitions[0] if len(definitions) == 1 else None
 
-    def constant(self, var: Any) -> tuple[bool, Any]:
+    def constant(self, var: Any, depth: int = 8) -> tuple[bool, Any]:
         """Return whether a variable is a known Python object, and the object."""
-        return self.constant_of(self.definition(var))
+        values = self.func_ir._definitions.get(var.name, []) if depth else []
+        # What is called after a branch between its arguments has a copy in each way to the call.
+        found = [
+            self.constant(v, depth - 1) if isinstance(v, ir.Var) else self.constant_of(v)
+            for v in values
+        ]
+        is_one = all(is_known and known is found[0][1] for is_known, known in found)
+        return found[0] if found and is_one else (False, None)
 
     def constant_of(self, value: Any) -> tuple[bool, Any]:
         if isinstance(value, (ir.Const, ir.Global, ir.FreeVar)):
@@ -81,18 +88,21 @@ class Lookup:
     def _passed_on(self) -> set[str]:
         """Return the variables that are used other than by calling them."""
         used: set[str] = set()
+        copies: list[tuple[str, str]] = []
         for block in self.func_ir.blocks.values():
             for statement in block.body:
                 value = getattr(statement, "value", None)
                 if not isinstance(statement, ir.Assign):
                     used.update(var.name for var in statement.list_vars())
                 elif isinstance(value, ir.Var):
-                    used.add(value.name)
+                    copies.append((statement.target.name, value.name))
                 elif isinstance(value, ir.Expr):
                     names = [var.name for var in value.list_vars()]
-                    if value.op == "call":
+                    if value.op == "call" and self.constant(value.func)[0]:
                         names.remove(value.func.name)
                     used.update(names)
+        for _ in copies:  # of copies, too
+            used.update(source for target, source in copies if target in used)
         return used
 
 
