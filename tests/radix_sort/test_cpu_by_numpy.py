@@ -205,9 +205,8 @@ def test_which_processors_sort_by_numpy(
     assert found is expected
     monkeypatch.setattr(cpu_numpy, "is_vectorised", lambda: found)
     has_any = expected or is_zen4  # vectors of any speed are best for few keys
-    assert cpu_numpy.is_by_numpy(np.dtype("f4"), 512, 1) is has_any
-    assert cpu_numpy.is_by_numpy(np.dtype("f4"), 512, 2) is expected
-    assert cpu_numpy.is_by_numpy(np.dtype("f4"), 513, 1) is expected
+    assert cpu_numpy.is_by_numpy(np.dtype("f4"), 512) is has_any
+    assert cpu_numpy.is_by_numpy(np.dtype("f4"), 513) is expected
 
 
 @pytest.mark.parametrize("has_them", [False, True])
@@ -218,14 +217,15 @@ def test_which_processors_sort_narrow_keys(has_them: bool, monkeypatch: pytest.M
     monkeypatch.setattr(cpu_numpy, "_has_narrow_vectors", cpu_numpy._has_narrow_vectors.__wrapped__)
     monkeypatch.setattr(cpu_numpy, "is_vectorised", lambda: True)
     half, dtype = np.dtype(np.float16), np.dtype(np.uint16)
-    assert not cpu_numpy.is_by_numpy(half, 9, 1)
+    assert not cpu_numpy.is_by_numpy(half, 9)
     for count, most in ((1, 1 << 20), (2, 1 << 19), (64, 1 << 19)):
         _use(monkeypatch, count)
-        assert cpu_numpy.is_by_numpy(dtype, most, 1) is has_them
-        assert not cpu_numpy.is_by_numpy(dtype, most + 1, 1)
+        assert cpu_numpy.is_by_numpy(dtype, most) is has_them
+        assert not cpu_numpy.is_by_numpy(dtype, most + 1)
     monkeypatch.setattr(cpu_numpy, "is_vectorised", lambda: False)
-    assert not cpu_numpy.is_by_numpy(dtype, 9, 1)
-    assert not cpu_numpy.is_by_numpy(np.dtype(np.int8), 9, 1)
+    assert cpu_numpy.is_by_numpy(dtype, 512) is has_them
+    assert not cpu_numpy.is_by_numpy(dtype, 513)
+    assert not cpu_numpy.is_by_numpy(np.dtype(np.int8), 9)
 
 
 @pytest.mark.parametrize("runs", [2, 4, 8])

@@ -70,7 +70,7 @@ def plan_of(
         return _plan_of_order(keys, results[0], order, routine)
     if len(arrays) > 1:
         return Plan(_with_values(arrays, results, order), [routine])
-    if order.is_whole and cpu_numpy.is_by_numpy(keys.dtype, length, keys.size // max(1, length)):
+    if order.is_whole and cpu_numpy.is_by_numpy(keys.dtype, length):
         return cpu_numpy.plan_of(keys, results[0], order.descending)
     digits = by_digits((keys, 0, results[0], 0), order)
     return Plan(lambda xs, outs, _: digits((xs[0], 0, outs[0], 0)), [routine])

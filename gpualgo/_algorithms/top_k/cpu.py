@@ -61,7 +61,7 @@ def _(problem: FirstElements, arrays: Sequence[Array], results: Sequence[Array],
 def _(problem: RankedElements, arrays: Sequence[Array], results: Sequence[Array], op: Any) -> Plan:
     axis, ranks, length = problem.axis, problem.ranks, problem.row_items
     keys = Keys(problem.dtype, False)
-    has_simd = is_by_numpy(keys.dtype, length, 1)
+    has_simd = is_by_numpy(keys.dtype, length)
     is_long = length >= (LONG_FOR_RANK if has_simd else LONG_ROW)
 
     def run(arrays: Sequence[Array], results: Sequence[Array], _: int) -> None:
