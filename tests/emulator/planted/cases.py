@@ -235,6 +235,7 @@ CASES = {
     "reduce rows": Case(reductions((37, 21), -1), _REDUCE),
     "reduce rows of whole vectors": Case(greatest, _REDUCE),
     "reduce columns": Case(reductions((241, 20), 0), _REDUCE),
+    "reduce columns of batches": Case(reductions((67, 8, 12), 1), _REDUCE),
     "reduce blocks of records": Case(reductions_of_records(3001, None), _REDUCE),
     "reduce rows of records in steps": Case(reductions_of_records((37, 42), -1, step=2), _REDUCE),
     "tiles of records": Case(scans_of_records("affine", 2450), _TILES),
