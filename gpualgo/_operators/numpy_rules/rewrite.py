@@ -101,7 +101,9 @@ class Lookup:
                     if value.op == "call" and self.constant(value.func)[0]:
                         names.remove(value.func.name)
                     used.update(names)
-        for _ in copies:  # of copies, too
+        size = -1
+        while size < len(used):  # what is copied to a used variable is used, too
+            size = len(used)
             used.update(source for target, source in copies if target in used)
         return used
 
