@@ -242,7 +242,8 @@ _SEARCH_BINS = Cpp("SearchBins", (_F32, True), (("Key", _F32),))
 KERNELS: list[tuple[str, str, tuple[Any, ...]]] = [
     ("copy", "copy", (256, 4, _WORD)),
     ("copy", "gather", (256, 4, _WORD, _WORD)),
-    ("reduce/columns", "reduce_columns", (None, 32, 1, None, _F64, _COMPUTED, cpp("Layout", 2))),
+    ("reduce/columns", "reduce_columns",
+     (None, 32, 1, False, None, _F64, _COMPUTED, cpp("Layout", 2))),
     ("reduce/rows", "reduce_rows", (None, 32, None, _F64, _F64, cpp("FlatRows", _F64, True))),
     ("reduce/rows", "reduce_blocks",
      (None, None, _F64, _COMPUTED, cpp("StridedRows", _COMPUTED, 1, _EVEN))),

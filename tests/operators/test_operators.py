@@ -299,7 +299,7 @@ def test_members_are_looked_for_as_their_numbers(backend: Backend) -> None:
 CLIPPED = [np.int8, np.uint16, np.int64, np.float16, np.float32, np.float64]
 
 
-@pytest.mark.parametrize("kind", map(np.dtype, CLIPPED), ids=str)
+@pytest.mark.parametrize("kind", list(map(np.dtype, CLIPPED)), ids=str)
 def test_clip_is_numpys(backend: Backend, kind: np.dtype[Any]) -> None:
     x = np.arange(8).astype(kind)
     low, high = x[::-1].copy(), np.full(8, 5, kind)
