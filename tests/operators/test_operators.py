@@ -358,3 +358,9 @@ def test_fields_are_read_by_name_as_numpys(backend: Backend) -> None:
         assert_same(backend.to_host(total), expected)
     with pytest.raises(ga.CompileError, match="'cost' is not a field of the tuple"):
         ga.transform(lambda r: r["cost"], arrays)
+    for x in (
+        np.ones(2),
+        np.ones(2, complex),
+    ):  # numbers have no fields, also of an attribute's name
+        with pytest.raises(ga.CompileError, match="a number has no items"):
+            ga.transform(lambda a: a["real"], backend.to_device(x))

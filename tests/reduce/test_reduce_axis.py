@@ -65,7 +65,8 @@ def test_order_along_axes(backend: Backend, shape: tuple[int, ...], axis: Axis) 
 @pytest.mark.parametrize(
     ("shape", "axis"),
     [((65, 130), 0), ((65, 130), 1), ((9, 65, 31), 1), ((9, 65, 31), (0, 2)),
-     ((65, 3, 9), (0, 2))],  # of which the first axis may be contiguous, and goes last
+     ((65, 3, 9), (0, 2)),  # of which the first axis may be contiguous, and goes last
+     ((130, 4, 12), 1)],
     ids=str,
 )  # fmt: skip
 def test_layouts_along_axes(

@@ -43,14 +43,14 @@ class Lookup:
 
     def constant(self, var: Any, depth: int = 8) -> tuple[bool, Any]:
         """Return whether a variable is a known Python object, and the object."""
-        values = self.func_ir._definitions.get(var.name, []) if depth else []
+        found: tuple[bool, Any] = False, None
         # What is called after a branch between its arguments has a copy in each way to the call.
-        found = [
-            self.constant(v, depth - 1) if isinstance(v, ir.Var) else self.constant_of(v)
-            for v in values
-        ]
-        is_one = all(is_known and known is found[0][1] for is_known, known in found)
-        return found[0] if found and is_one else (False, None)
+        for v in self.func_ir._definitions.get(var.name, []) if depth else []:
+            known = self.constant(v, depth - 1) if isinstance(v, ir.Var) else self.constant_of(v)
+            if not known[0] or (found[0] and known[1] is not found[1]):
+                return False, None
+            found = known
+        return found
 
     def constant_of(self, value: Any) -> tuple[bool, Any]:
         if isinstance(value, (ir.Const, ir.Global, ir.FreeVar)):
@@ -177,7 +177,11 @@ class Rewriter:
         self._replace(statement, ir.Expr.build_tuple(value.items, value.loc))
 
     def _rewrite_static_getitem(self, statement: Any, value: Any) -> None:
-        if isinstance(value.index, str):  # a field by its name, as of a structured array
+        """Read a field of an argument by its name, as of a structured array."""
+        owner, args = self.lookup.definition(value.value), self.lookup.args
+        is_given = isinstance(owner, ir.Arg) and owner.index < len(args)
+        is_record = is_given and isinstance(args[owner.index], types.BaseNamedTuple)
+        if is_record and isinstance(value.index, str):
             self._replace(statement, ir.Expr.getattr(value.value, value.index, value.loc))
 
     def _rewrite_getattr(self, statement: Any, value: Any) -> None:
