@@ -194,6 +194,7 @@ struct SortSmallRowsParams {
   int64 num_rows, row_items;
   uint64 mask, flip;  // of the bits that decide, once shifted
   int64 shift;
+  uint32 first_rank, num_ranks;  // of each row, those that are written
 };
 
 // `width` lanes share a row of at most so many keys.
@@ -229,13 +230,13 @@ __global__ void __launch_bounds__(block_threads)
     const Ordered other = shuffle(number, lane - place + other_place);
     rank += other < number || (other == number && other_place < place);
   }
-  if (!is_key) return;
+  const uint32 place_in_output = rank - params.first_rank;
+  if (!is_key || place_in_output >= params.num_ranks) return;
+  const int64 target = row * params.num_ranks + place_in_output;
   if (!has_values || params.output_keys) {
-    reinterpret_cast<Key*>(params.output_keys)[row_begin + rank] = key;
+    reinterpret_cast<Key*>(params.output_keys)[target] = key;
   }
-  if constexpr (has_values) {
-    reinterpret_cast<Value*>(params.output_values)[row_begin + rank] = value;
-  }
+  if constexpr (has_values) reinterpret_cast<Value*>(params.output_values)[target] = value;
 }
 
 }  // namespace gpualgo

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpualgo import copy, inclusive_scan, kth_value, lazy, merge_sort, radix_sort, reduce, transform
+from gpualgo._algorithms.top_k.tuning import LONG, SMALL, SORT, strategy_of_ranks
 from gpualgo._base import dtypes
 from gpualgo._base.errors import shown
 from gpualgo._lazy import is_lazy
@@ -64,7 +65,7 @@ def at_ranks(rows: Rows, ranks: Sequence[int]) -> tuple[Callable[[int], Any], An
     x, axis, dtype = rows.x, rows.axis, rows.dtype
     wanted, final = sorted(set(ranks)), rows.length - 1  # a NaN is the final element
     if dtype.kind != "c" and _is_selected(rows, len(wanted)):
-        if _is_read_once(rows) and len(wanted) < _MOST_RANKS:
+        if _takes_final(rows, wanted):
             wanted = sorted({*wanted, final})
         selected, last = kth_value(x, wanted, axis=axis), None
         index_of = {rank: i for i, rank in enumerate(wanted)}
@@ -92,7 +93,6 @@ def sorted_rows(rows: Rows) -> Any:
 # 1.5 / 9.6, 1.6 / 13, 0.8 / 7.4. Each further rank costs the same again, in short rows half.
 _LONG = 1 << 16
 _MOST_RANKS = 8  # on a GPU
-_CACHED_BYTES = 1 << 25  # of a row: a GPU reads longer ones once for all ranks
 
 
 def _is_selected(rows: Rows, num_ranks: int) -> bool:
@@ -107,10 +107,14 @@ def _is_selected(rows: Rows, num_ranks: int) -> bool:
     return rows.dtype.itemsize > 1 and num_ranks <= rows.dtype.itemsize // 4
 
 
-def _is_read_once(rows: Rows) -> bool:
-    """Return whether one more rank costs less than a reduction, which reads the rows again."""
-    is_long = rows.length * rows.dtype.itemsize > _CACHED_BYTES and math.prod(rows.shape) <= 64
-    return is_long and has_nan(rows.dtype) and not is_host(rows.x)
+def _takes_final(rows: Rows, ranks: Sequence[int]) -> bool:
+    """Return whether one more rank costs no more than a reduction, which reads the rows again."""
+    if is_host(rows.x) or not has_nan(rows.dtype) or len(ranks) >= _MOST_RANKS:
+        return False
+    strategy = strategy_of_ranks(
+        max(1, math.prod(rows.shape)), rows.length, rows.dtype.itemsize, ranks
+    )
+    return strategy in (LONG, SMALL, SORT)
 
 
 # --- Interpolation between elements of two ranks: the operators, and the choice of backend.

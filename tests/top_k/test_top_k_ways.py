@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from ranked import MODES, check, check_ranks, some
+from ranked import MODES, NUMBERS, check, check_ranks, some
 from support import Backend, a_few
 
 import gpualgo as ga
@@ -99,12 +99,22 @@ def shared(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_rows_that_blocks_share(backend: Backend, about: str, rows: int) -> None:
     x = np.stack([np.roll(samples()[about], 50 * row) for row in range(rows)])
     x = x[0] if rows == 1 else x
-    assert tuning.is_shared(rows, N, 8, 8)
+    assert tuning.is_shared(rows, N, 8)
     check_ranks(backend, x, N // 3)
     check_ranks(backend, x, [N - 1, 0, N // 2 + 1])
     assert tuning.strategy_of(rows, N, 100, 8) == tuning.SHARED
     check(backend, x, 100, "largest")
     check(backend, x.astype("float64"), N // 4, "smallest")
+
+
+@pytest.mark.usefixtures("shared")
+@pytest.mark.parametrize("about", samples())
+def test_rows_that_blocks_share_in_several_launches(
+    backend: Backend, monkeypatch: pytest.MonkeyPatch, about: str
+) -> None:
+    monkeypatch.setattr(tuning, "MOST_GROUPS", 4)
+    x = np.stack([np.roll(samples()[about], 50 * row) for row in range(3)])
+    check_ranks(backend, x, [N - 1, 0, N // 2 + 1, 7])
 
 
 @pytest.mark.usefixtures("shared")
@@ -124,6 +134,42 @@ def test_shared_rows_leave_zeros(backend: Backend) -> None:
         check_ranks(backend, x, 7)
         check_ranks(backend, np.zeros(N, np.int8), N - 7)
         ga.argsort(backend.to_device(x))
+
+
+@pytest.mark.parametrize("dtype", NUMBERS)
+@pytest.mark.parametrize("length", [33, 700, 2100])
+def test_ranks_of_rows_that_are_sorted(
+    backend: Backend, monkeypatch: pytest.MonkeyPatch, dtype: str, length: int
+) -> None:
+    """At once in a block, or by passes; also where columns are copied to rows, and to an output."""
+    monkeypatch.setattr(tuning, "MANY_ROWS", 5)
+    if length > 2000:
+        monkeypatch.setattr(tuning, "MOST_SORTED_AT_ONCE", 1000)
+    ranks, x = [length - 1, 0, length // 2, length // 2], some((5, length), dtype)
+    assert tuning.strategy_of_ranks(5, length, x.itemsize, ranks) == tuning.SORT
+    check_ranks(backend, x, ranks)
+    check_ranks(backend, x, length // 2 if length < 1000 else [length // 3, 40])
+    columns = backend.to_device(np.ascontiguousarray(x.T))
+    check_ranks(backend, x, ranks, columns.T)
+    out = backend.to_device(np.zeros((len(ranks), 10), dtype))
+    assert ga.kth_value(columns, ranks, axis=0, out=out[:, ::2]) is not None
+    found, want = backend.to_host(out), np.zeros((len(ranks), 10), dtype)
+    want[:, ::2] = backend.to_host(ga.kth_value(backend.to_device(x), ranks))
+    assert found.tobytes() == want.tobytes()
+
+
+@pytest.mark.parametrize("dtype", NUMBERS)
+@pytest.mark.parametrize("length", [1, 2, 3, 8, 31, 32])
+def test_rows_of_a_lane_for_each_element(backend: Backend, dtype: str, length: int) -> None:
+    """Every count and rank; also where the last row's lanes are not all there."""
+    x = some((67, length), dtype, length)
+    for k in a_few(range(1, length + 1), 3):
+        for mode in MODES:
+            check(backend, x, k, mode)
+    check_ranks(backend, x, [*range(length)][:8])
+    check_ranks(backend, x, length - 1)
+    columns = backend.to_device(np.ascontiguousarray(x.T))
+    check_ranks(backend, x, [length // 2, 0], columns.T)
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint16", "float16", "int64", "float64"])

@@ -347,7 +347,7 @@ def steps_of(
 def launch_of(job: Job, arrays: Arrays) -> Launch | None:
     """Return the launch that sorts a job's rows at once; None if the rows are too long."""
     if job.row_items <= tuning.SMALL_ROW:
-        return _small_launch(job, arrays)
+        return small_launch(job, arrays._asdict(), 0, job.row_items)
     limit, sms = gpu.get(job.device).shared_limit, gpu.get(job.device).num_sms
     tiling = tuning.row_policy(
         job.num_rows, job.row_items, job.key_bytes, job.result_bytes, sms, limit
@@ -365,15 +365,17 @@ def launch_of(job: Job, arrays: Arrays) -> Launch | None:
     )  # fmt: skip
 
 
-def _small_launch(job: Job, arrays: Arrays) -> Launch:
+def small_launch(job: Job, slots: dict[str, Any], first_rank: int, num_ranks: int) -> Launch:
+    """Return the launch that sorts rows of at most SMALL_ROW keys and writes some ranks of each."""
     width = 1 << (job.row_items - 1).bit_length()
     mask = (1 << job.end_bit - job.begin_bit) - 1
     rows_per_block = tuning.SMALL_ROWS_THREADS // width
     return launch(
         tuning.small_rows_spec(job.dtype, job.descending, job.result_bytes, width), job.device,
-        -(-job.num_rows // rows_per_block), tuning.SMALL_ROWS_THREADS, arrays._asdict(),
+        -(-job.num_rows // rows_per_block), tuning.SMALL_ROWS_THREADS, slots,
         num_rows=job.num_rows, row_items=job.row_items, mask=mask, shift=job.begin_bit,
         flip=flipped_bits(job.dtype, job.descending) >> job.begin_bit & mask,
+        first_rank=first_rank, num_ranks=num_ranks,
     )  # fmt: skip
 
 

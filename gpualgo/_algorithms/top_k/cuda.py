@@ -9,11 +9,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpualgo._algorithms.radix_sort.cuda_passes import Arrays, Builder, Job, Operand, position_bytes
+from gpualgo._algorithms.radix_sort.cuda_passes import (
+    Arrays,
+    Builder,
+    Job,
+    Operand,
+    copy_spec,
+    position_bytes,
+    small_launch,
+)
 from gpualgo._algorithms.radix_sort.problem import flipped_bits
 from gpualgo._algorithms.top_k import FirstElements, Ranked, RankedElements, tuning
 from gpualgo._algorithms.top_k.tuning import Lists
 from gpualgo._arrays.view import View
+from gpualgo._base.strides import merge
 from gpualgo._cuda import build
 from gpualgo._cuda.plan import NONE, TICKETS, Launch, Piece, Plan, arg_map
 from gpualgo._cuda.templates import launch
@@ -176,7 +185,9 @@ class _Builder(Builder):
     def add_first(self, count: int) -> None:
         strategy = tuning.strategy_of(self._num_rows, self._row_items, count, self._itemsize)
         values, indices = self._outs
-        if strategy == tuning.SHORT:
+        if strategy == tuning.SMALL:
+            self._add_small(0, count, (values, 0), indices)
+        elif strategy == tuning.SHORT:
             self._add_short(count, (values, 0), indices)
         elif strategy == tuning.PARTS:
             self._add_parts(count, values, indices)
@@ -201,29 +212,55 @@ class _Builder(Builder):
     def add_ranks(self, ranks: Sequence[int]) -> None:
         (slot,) = self._outs
         num_rows, row_items = self._num_rows, self._row_items
-        strategies = [tuning.strategy_of_rank(num_rows, row_items, rank) for rank in ranks]
-        if len(ranks) > tuning.MOST_RANKS:
-            order = self._add_argsort()
-            for start, rank in zip(self._offsets(ranks), ranks, strict=True):
-                self._add_take(order, self._row_items, rank, 1, (slot, start), NONE)
-        elif tuning.is_shared(num_rows, row_items, self._itemsize, len(ranks)):
+        strategy = tuning.strategy_of_ranks(num_rows, row_items, self._itemsize, ranks)
+        if strategy == tuning.SHARED:
+            together = tuning.MOST_GROUPS // num_rows
             steps = {"rank_step": num_rows * self._itemsize, "row_step": self._itemsize}
-            self._add_ranks(tuning.ONE, ranks, {"result": slot}, **steps)
-        elif tuning.LONG in strategies:
+            for i in range(0, len(ranks), together):
+                slots = {"result": (slot, i * num_rows * self._itemsize)}
+                self._add_ranks(tuning.ONE, ranks[i : i + together], slots, **steps)
+        elif strategy == tuning.LONG:
             long_rows = self._long_rows(ranks, True)
             scratch = SampleScratch(*self._workspace_pieces(long_rows.sizes))
             self._add_long(long_rows, scratch, slot, self._itemsize)
+        elif strategy == tuning.SORT:
+            self._add_sorted(ranks, slot)
         else:
-            for strategy, start, rank in zip(strategies, self._offsets(ranks), ranks, strict=True):
-                if strategy == tuning.SHORT:
-                    self._add_short(rank + 1, (slot, start), NONE)
-                    continue
-                self._add_select(tuning.ONE, rank, (slot, start), NONE)
-
-    def _offsets(self, ranks: Sequence[int]) -> list[int]:
-        return [i * self._num_rows * self._itemsize for i in range(len(ranks))]
+            for i, rank in enumerate(ranks):
+                values = slot, i * num_rows * self._itemsize
+                if strategy == tuning.SMALL:
+                    self._add_small(rank, 1, values, NONE)
+                elif strategy == tuning.SHORT:
+                    self._add_short(rank + 1, values, NONE)
+                else:
+                    self._add_select(tuning.ONE, rank, values, NONE)
 
     # Strategies.
+
+    def _add_small(self, first: int, count: int, values: tuple[int, int], positions: int) -> None:
+        """Add a sort of rows by a lane for each element, which writes some ranks of each row."""
+        job = self._job(0 if positions == NONE else _POSITION_BYTES)
+        slots = {
+            "keys": self._rows, "values": NONE, "output_keys": values, "output_values": positions
+        }  # fmt: skip
+        self.steps.append(small_launch(job, slots, first, count))
+
+    def _add_sorted(self, ranks: Sequence[int], slot: int) -> None:
+        """Add a sort of each row, and a copy of each rank's elements."""
+        ordered, itemsize = self._scratch(self._num_rows * self._row_bytes), self._itemsize
+        self._sort(self._job(), Arrays(self._rows, NONE, ordered, NONE))
+        layout = merge([(self._num_rows, (self._row_bytes, itemsize))])
+        for i, rank in enumerate(ranks):
+            target = slot, i * self._num_rows * itemsize
+            slots = {"input": (ordered, rank * itemsize), "output": target}
+            num_words = self._num_rows
+            self._add(copy_spec(itemsize), num_words, slots, num_words=num_words, layout=layout)
+
+    def _job(self, value_bytes: int = 0, **others: Any) -> Job:
+        return Job(
+            self.device, self._dtype, self._num_rows, self._row_items, self._descending, 0,
+            8 * self._itemsize, value_bytes, **{"result_bytes": value_bytes, **others},
+        )  # fmt: skip
 
     def _add_parts(self, count: int, values: int, indices: int) -> None:
         """Add a selection from parts of rows, and one from what that gives."""
@@ -347,12 +384,10 @@ class _Builder(Builder):
 
     def _add_argsort(self) -> int:
         """Add an argsort of each row; return the slot of the positions."""
-        num_items = self._num_rows * self._row_items
-        order = self._scratch(num_items * _POSITION_BYTES)
-        job = Job(
-            self.device, self._dtype, self._num_rows, self._row_items, self._descending, 0,
-            8 * self._itemsize, value_bytes=position_bytes(self._row_items),
-            result_bytes=_POSITION_BYTES, makes_indices=True, keeps_keys=False,
+        order = self._scratch(self._num_rows * self._row_items * _POSITION_BYTES)
+        job = self._job(
+            position_bytes(self._row_items), result_bytes=_POSITION_BYTES, makes_indices=True,
+            keeps_keys=False,
         )  # fmt: skip
         self._sort(job, Arrays(self._rows, NONE, NONE, order))
         return order

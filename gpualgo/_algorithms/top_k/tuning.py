@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpualgo._algorithms.radix_sort.tuning import order, power_of_two
+from gpualgo._algorithms.radix_sort.tuning import SMALL_ROW, order, power_of_two
 from gpualgo._cuda.build import Spec
 from gpualgo._cuda.headers import cpp
 from gpualgo._cuda.templates import VECTOR_BYTES, WARP, kernel_spec
@@ -19,7 +19,7 @@ from gpualgo._cuda.templates import VECTOR_BYTES, WARP, kernel_spec
 Dtype = np.dtype[Any]
 
 SHORT, BLOCK, LONG, SORT = "rows in registers", "a block for each row", "a sample", "a sort"
-PARTS, SHARED = "parts in registers", "blocks for each row"
+PARTS, SHARED, SMALL = "parts in registers", "blocks for each row", "a lane for each element"
 WARP_ROW = 1024  # elements that a warp holds, 32 per lane
 SHORT_ROW = 1 << 14  # elements that the warps of a block hold
 LEAST_PART, PART_BLOCKS = 1 << 11, 256  # length of a part of a row; parts of all rows
@@ -39,10 +39,13 @@ MOST_BOUNDS = 2 * MOST_RANKS
 BOUNDS_BYTES, STATE_BYTES = 48, 16  # of SampleBounds and RankState
 # Rows that several blocks share are read once for each 11 bits, mostly from the cache.
 LEAST_SHARED, MOST_SHARED_BYTES, MOST_GROUPS = 1 << 13, 1 << 25, 64
+MOST_SHARED_LAUNCHES = 4  # for several ranks
 MOST_LISTED = 1 << 12  # elements of shared rows that are listed and sorted; of more, all are sorted
 
 
 def strategy_of(num_rows: int, row_items: int, count: int, itemsize: int) -> str:
+    if row_items <= SMALL_ROW:
+        return SMALL
     if row_items <= SHORT_ROW and count <= short_count(itemsize):
         return SHORT
     if parts_of(num_rows, row_items, count, itemsize):
@@ -78,7 +81,7 @@ def short_count(itemsize: int) -> int:
     return 1024 if itemsize < 8 else 512
 
 
-def is_shared(num_rows: int, row_items: int, itemsize: int, num_ranks: int = 1) -> bool:
+def is_shared(num_rows: int, row_items: int, itemsize: int) -> bool:
     """Return whether the blocks of a GPU share rows, with a group of blocks for each result.
 
     Medians of float32 on an H200, in us, against a block or a sample for each row: of 2^14 10.8 and
@@ -86,13 +89,35 @@ def is_shared(num_rows: int, row_items: int, itemsize: int, num_ranks: int = 1) 
     """
     row_bytes = row_items * itemsize
     is_cached = row_bytes <= MOST_SHARED_BYTES and num_rows * row_bytes <= 4 * MOST_SHARED_BYTES
-    return is_cached and row_items > LEAST_SHARED and num_rows * num_ranks <= MOST_GROUPS
+    return is_cached and row_items > LEAST_SHARED and num_rows <= MOST_GROUPS
 
 
-def strategy_of_rank(num_rows: int, row_items: int, rank: int) -> str:
-    if row_items <= WARP_ROW and rank < WARP:
+# Up to so many elements of 4 bytes, a block sorts a row at once.
+MOST_SORTED_AT_ONCE, SMALL_WORTH_SORTING, MANY_ROWS, ROWS_PER_RANK = 1 << 14, 1 << 10, 128, 110
+
+
+def strategy_of_ranks(num_rows: int, row_items: int, itemsize: int, ranks: Sequence[int]) -> str:
+    """Return how the elements of some ranks are found: SHORT and BLOCK find one after another.
+
+    Medians (two ranks) of 2^24 float32 on an H200, in us, by a block for each row and by a sort:
+    """
+    count = len(ranks)
+    if row_items <= SMALL_ROW:
+        return SMALL
+    if count > MOST_RANKS:
+        return SORT
+    launches = -(-count // max(1, MOST_GROUPS // num_rows))
+    if is_shared(num_rows, row_items, itemsize) and launches <= MOST_SHARED_LAUNCHES:
+        return SHARED
+    if row_items >= LONG_ROW * num_rows:
+        return LONG
+    if row_items <= WARP_ROW and max(ranks) < WARP:
         return SHORT
-    return LONG if row_items >= LONG_ROW * num_rows else BLOCK
+    if row_items * max(4, itemsize) <= 4 * MOST_SORTED_AT_ONCE:
+        is_sorted = num_rows >= MANY_ROWS and (count > 1 or row_items <= SMALL_WORTH_SORTING)
+    else:
+        is_sorted = count > 2 or num_rows < ROWS_PER_RANK * count
+    return SORT if is_sorted else BLOCK
 
 
 def ordered_bytes(dtype: Dtype) -> int:
