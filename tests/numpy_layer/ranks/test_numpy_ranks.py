@@ -14,6 +14,7 @@ from support import BFLOAT16, Backend, a_few, scaled, since_numpy
 
 import gpualgo as ga
 import gpualgo.numpy as gnp
+from gpualgo._algorithms.top_k.tuning import LONG
 from gpualgo.numpy import _quantile_methods, _ranks
 
 SMALL = settings(
