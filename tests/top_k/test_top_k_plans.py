@@ -21,14 +21,16 @@ STRATEGIES = [
     (1 << 20, 32, 32, tuning.SMALL), (1 << 20, 33, 33, tuning.SHORT),
 ]  # fmt: skip
 OF_RANKS = [
-    (1 << 20, 32, [0, 31], tuning.SMALL), (1 << 20, 33, [0, 31], tuning.SHORT),
-    (1 << 20, 33, [0, 32], tuning.SORT), (127, 1000, [500, 501], tuning.BLOCK),
-    (128, 1000, [500], tuning.SORT), (128, 1025, [500], tuning.BLOCK),
-    (1024, 1 << 14, [500, 501], tuning.SORT), (1024, 1 << 15, [500, 501], tuning.BLOCK),
-    (1024, 1 << 15, [0, 1, 2], tuning.SORT), (200, 1 << 18, [0, 1], tuning.SORT),
-    (1, 1 << 20, [0, 1], tuning.SHARED), (64, 1 << 18, [0, 1, 2, 3], tuning.SHARED),
-    (64, 1 << 18, [0, 1, 2, 3, 4], tuning.SORT), (1, 1 << 24, list(range(8)), tuning.LONG),
-    (1, 1 << 24, list(range(9)), tuning.SORT),
+    (1 << 20, 32, [31], tuning.SMALL), (1 << 20, 32, [0, 31], tuning.SORT),
+    (1 << 20, 33, [0, 31], tuning.SHORT), (1 << 20, 33, [0, 32], tuning.SORT),
+    (127, 1000, [500, 501], tuning.BLOCK), (128, 1000, [500], tuning.SORT),
+    (128, 1025, [500], tuning.BLOCK), (1024, 1 << 14, [500, 501], tuning.SORT),
+    (1024, 1 << 15, [500, 501], tuning.BLOCK), (1024, 1 << 15, [0, 1, 2], tuning.SORT),
+    (200, 1 << 18, [0, 1], tuning.SORT), (100, 1 << 19, [0], tuning.SORT),
+    (1, 1 << 20, [0, 1], tuning.SHARED), (64, 1 << 18, [0], tuning.SHARED),
+    (64, 1 << 18, [0, 1], tuning.SORT), (8, 1 << 21, [0, 1], tuning.SHARED),
+    (64, 1 << 15, [0, 1, 2, 3], tuning.SHARED), (64, 1 << 15, [0, 1, 2, 3, 4], tuning.BLOCK),
+    (1, 1 << 24, list(range(8)), tuning.LONG), (1, 1 << 24, list(range(9)), tuning.SORT),
 ]  # fmt: skip
 
 

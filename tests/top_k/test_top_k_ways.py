@@ -141,10 +141,8 @@ def test_shared_rows_leave_zeros(backend: Backend) -> None:
 def test_ranks_of_rows_that_are_sorted(
     backend: Backend, monkeypatch: pytest.MonkeyPatch, dtype: str, length: int
 ) -> None:
-    """At once in a block, or by passes; also where columns are copied to rows, and to an output."""
+    """In a block, or by passes; also where columns are copied to rows, and to an output."""
     monkeypatch.setattr(tuning, "MANY_ROWS", 5)
-    if length > 2000:
-        monkeypatch.setattr(tuning, "MOST_SORTED_AT_ONCE", 1000)
     ranks, x = [length - 1, 0, length // 2, length // 2], some((5, length), dtype)
     assert tuning.strategy_of_ranks(5, length, x.itemsize, ranks) == tuning.SORT
     check_ranks(backend, x, ranks)

@@ -92,32 +92,40 @@ def is_shared(num_rows: int, row_items: int, itemsize: int) -> bool:
     return is_cached and row_items > LEAST_SHARED and num_rows <= MOST_GROUPS
 
 
-# Up to so many elements of 4 bytes, a block sorts a row at once.
-MOST_SORTED_AT_ONCE, SMALL_WORTH_SORTING, MANY_ROWS, ROWS_PER_RANK = 1 << 14, 1 << 10, 128, 110
+MANY_ROWS, MANY_ITEMS = 128, 1 << 22  # rows, or elements of LEAST_ROWS and more, that are sorted
+LEAST_ROWS = 16
+SORTED_AT_ONCE = 1 << 16  # bytes of the longest row that a block sorts
+SHORT_SORTED = 1 << 12  # bytes of a row whose sort takes no longer than a search for one rank
+FEW_BLOCKS = 110  # rows that leave most of a GPU idle if each has one block
 
 
 def strategy_of_ranks(num_rows: int, row_items: int, itemsize: int, ranks: Sequence[int]) -> str:
-    """Return how the elements of some ranks are found: SHORT and BLOCK find one after another.
+    """Return how the elements of some ranks are found: BLOCK and SHORT find one after another.
 
-    Medians (two ranks) of 2^24 float32 on an H200, in us, by a block for each row and by a sort:
+    Of 2^24 elements on an H200, in us: one rank by SMALL, one and two by a sort, one by BLOCK or,
+    in 64 rows, SHARED. float32, rows of 8 75, 100, 120, 12,600; of 64 –, 341, 350, 1690; of 1024
+    –, 153, 156, 184; of 16,384 –, 172, 174, 118; of 65,536 –, 339, 344, 162; 64 rows –, 327, 329,
+    196. float64, rows of 1024 –, 302, 306, 230; float16 –, 94, 99, 244.
     """
     count = len(ranks)
-    if row_items <= SMALL_ROW:
+    if row_items <= SMALL_ROW and count == 1:
         return SMALL
-    if count > MOST_RANKS:
+    if row_items <= SMALL_ROW or count > MOST_RANKS:
         return SORT
     launches = -(-count // max(1, MOST_GROUPS // num_rows))
-    if is_shared(num_rows, row_items, itemsize) and launches <= MOST_SHARED_LAUNCHES:
-        return SHARED
-    if row_items >= LONG_ROW * num_rows:
+    shared = is_shared(num_rows, row_items, itemsize) and launches <= MOST_SHARED_LAUNCHES
+    if not shared and row_items >= LONG_ROW * num_rows:
         return LONG
     if row_items <= WARP_ROW and max(ranks) < WARP:
         return SHORT
-    if row_items * max(4, itemsize) <= 4 * MOST_SORTED_AT_ONCE:
-        is_sorted = num_rows >= MANY_ROWS and (count > 1 or row_items <= SMALL_WORTH_SORTING)
-    else:
-        is_sorted = count > 2 or num_rows < ROWS_PER_RANK * count
-    return SORT if is_sorted else BLOCK
+    are_many = num_rows >= LEAST_ROWS and num_rows * row_items >= MANY_ITEMS
+    if are_many or num_rows >= MANY_ROWS:
+        row_bytes = row_items * itemsize
+        if itemsize <= 2 or row_bytes <= SHORT_SORTED or (num_rows < FEW_BLOCKS and not shared):
+            return SORT
+        if count > 1 and (row_bytes <= SORTED_AT_ONCE or num_rows <= 2 * FEW_BLOCKS or count > 2):
+            return SORT
+    return SHARED if shared else BLOCK
 
 
 def ordered_bytes(dtype: Dtype) -> int:
