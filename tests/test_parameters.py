@@ -273,7 +273,7 @@ KERNELS: list[tuple[str, str, tuple[Any, ...]]] = [
     ("radix_sort/histogram", "radix_histogram", (None, 4, None, _WORD)),
     ("radix_sort/passes", "radix_pass", (None, True, None, None, None, _WORD)),
     ("radix_sort/rows", "sort_rows", (None, None, None)),
-    ("radix_sort/rows", "sort_small_rows", (256, 8, None, None)),
+    ("radix_sort/rows", "sort_small_rows", (None, None, None)),
     ("radix_sort/counting", "counting_sort_count", (None,) * 4),
     ("radix_sort/counting", "counting_sort_fill", (None,) * 3),
     ("radix_sort/words", "pack_words", (None, None, cpp("Tuple", _WORD, _WORD), None)),

@@ -2,8 +2,9 @@
 //
 // Algorithm  sort_rows_kernel: a group of warps keeps a row in registers and goes through its
 //            digits, the lowest first, putting the row in order in shared memory each time
-//            (parts/block_rank.cuh). A row of one warp needs no barrier. sort_small_rows_kernel: a
-//            lane per key counts the keys of its row that come before its own.
+//            (parts/block_rank.cuh). A row of one warp needs no barrier. sort_small_rows_kernel:
+//            the lanes of a warp, or some of them, sort pairs of a key and its position in
+//            registers by bitonic merges.
 // Bytes      2 (k + v) per key of k bytes with a value of v; launches: one; temporary storage:
 //            none. Values are fetched when the order is known.
 // In place   safe: a row is read whole before any of it is written.
@@ -15,6 +16,7 @@
 #include "parts/layout.cuh"
 #include "parts/ptx.cuh"
 #include "parts/tile_io.cuh"
+#include "segmented_sort/registers.cuh"
 
 namespace gpualgo {
 
@@ -197,46 +199,118 @@ struct SortSmallRowsParams {
   uint32 first_rank, num_ranks;  // of each row, those that are written
 };
 
-// `width` lanes share a row of at most so many keys.
-template <int block_threads, int width, class Order, class Value>
-__global__ void __launch_bounds__(block_threads)
-    sort_small_rows_kernel(const __grid_constant__ SortSmallRowsParams params) {
+template <int block_threads_, int lanes_, int items_>
+struct SmallRowsPolicy {
+  static constexpr int block_threads = block_threads_;
+  static constexpr int lanes = lanes_;  // that share a row
+  static constexpr int items = items_;  // keys of a lane
+};
+
+template <class Policy, class Order, class Value>
+struct SmallRow {
   using Key = typename Order::Key;
   using Ordered = typename Order::Ordered;
-  constexpr bool has_values = !is_same<Value, NoValue>;
-  const int lane = threadIdx.x % warp_threads;
-  const int place = lane % width;
-  const int64 row = int64(blockIdx.x) * (block_threads / width) + threadIdx.x / width;
-  const bool is_key = row < params.num_rows && place < params.row_items;
-  const int64 row_begin = row * params.row_items;
-  Key key{};
-  Value value{};
-  Ordered number = ~Ordered(0);  // without a key: after all others
-  if (is_key) {
-    key = reinterpret_cast<const Key*>(params.keys)[row_begin + place];
-    number = ((Order::ordered(key) >> params.shift) & Ordered(params.mask)) ^ Ordered(params.flip);
+  using Pair = RankedPair<(Order::bits < 16 ? 16 : Order::bits), Ordered>;
+  static constexpr int lanes = Policy::lanes, items = Policy::items;
+  static constexpr bool has_values = !is_same<Value, NoValue>;
+  static_assert(lanes * items <= 256);
+
+  struct Shared {
+    Key keys[lanes * items];
+    unsigned char places[lanes * items];  // of the sorted keys
+  };
+
+  const SortSmallRowsParams& params;
+  Shared& shared;
+  int64 row;
+  int lane, length;  // of the row; none if there is no row
+
+  __device__ SmallRow(const SortSmallRowsParams& params, Shared& shared, int64 row)
+      : params(params),
+        shared(shared),
+        row(row),
+        lane(threadIdx.x % lanes),
+        length(row < params.num_rows ? int(params.row_items) : 0) {}
+
+  __device__ void sort() {
+    const Key* source = reinterpret_cast<const Key*>(params.keys) + row * params.row_items;
+    Key keys[items];
+#pragma unroll
+    for (int i = 0; i < items; ++i) {
+      const int place = i * lanes + lane;
+      keys[i] = Key{};
+      if (place < length) keys[i] = source[place];
+    }
+    typename Pair::type pairs[items];
+#pragma unroll
+    for (int i = 0; i < items; ++i) {
+      const int place = i * lanes + lane;
+      shared.keys[place] = keys[i];
+      const Ordered shifted = Order::ordered(keys[i]) >> params.shift;
+      const Ordered number = (shifted & Ordered(params.mask)) ^ Ordered(params.flip);
+      pairs[i] = Pair::of(place < length ? number : ~Ordered(0), place);
+    }
+    sort_warp<lanes>(pairs);
+#pragma unroll
+    for (int i = 0; i < items; ++i) {
+      shared.places[lane * items + i] = (unsigned char)(Pair::position(pairs[i]));
+    }
+    ptx::syncwarp();
+  }
+
+  __device__ void write() const {
+    int places[items];
+#pragma unroll
+    for (int i = 0; i < items; ++i) places[i] = shared.places[i * lanes + lane];
+    if (!has_values || params.output_keys) {
+#pragma unroll
+      for (int i = 0; i < items; ++i) {
+        write_at(params.output_keys, i * lanes + lane, shared.keys[places[i]]);
+      }
+    }
     if constexpr (has_values) {
+      Value values[items];
       if (params.values) {
-        value = reinterpret_cast<const Value*>(params.values)[row_begin + place];
+        const Value* source = reinterpret_cast<const Value*>(params.values);
+        source += row * params.row_items;
+#pragma unroll
+        for (int i = 0; i < items; ++i) {
+          if (i * lanes + lane < length) values[i] = source[places[i]];
+        }
+        ptx::syncwarp();  // all are read before any is written, which may be in place
       } else if constexpr (sizeof(Value) == 4 || sizeof(Value) == 8) {
-        value = place;
+#pragma unroll
+        for (int i = 0; i < items; ++i) values[i] = places[i];
+      }
+#pragma unroll
+      for (int i = 0; i < items; ++i) {
+        write_at(params.output_values, i * lanes + lane, values[i]);
       }
     }
   }
-  int rank = 0;
-#pragma unroll
-  for (int step = 1; step < width; ++step) {
-    const int other_place = (place + step) % width;
-    const Ordered other = shuffle(number, lane - place + other_place);
-    rank += other < number || (other == number && other_place < place);
+
+  // Writes what has a rank, if it is one of those that are wanted.
+  template <class T>
+  __device__ void write_at(unsigned char* output, int rank, const T& item) const {
+    const uint32 place = rank - params.first_rank;
+    if (rank >= length || place >= params.num_ranks) return;
+    reinterpret_cast<T*>(output)[row * params.num_ranks + place] = item;
   }
-  const uint32 place_in_output = rank - params.first_rank;
-  if (!is_key || place_in_output >= params.num_ranks) return;
-  const int64 target = row * params.num_ranks + place_in_output;
-  if (!has_values || params.output_keys) {
-    reinterpret_cast<Key*>(params.output_keys)[target] = key;
-  }
-  if constexpr (has_values) reinterpret_cast<Value*>(params.output_values)[target] = value;
+};
+
+template <class Policy, class Order, class Value>
+__global__ void __launch_bounds__(Policy::block_threads)
+    sort_small_rows_kernel(const __grid_constant__ SortSmallRowsParams params) {
+  using Work = SmallRow<Policy, Order, Value>;
+  constexpr int num_rows = Policy::block_threads / Policy::lanes;
+  struct Shared {
+    typename Work::Shared rows[num_rows];
+  };
+  auto& shared = ptx::shared_memory<Shared>();
+  const int part = threadIdx.x / Policy::lanes;
+  Work work(params, shared.rows[part], int64(blockIdx.x) * num_rows + part);
+  work.sort();
+  work.write();
 }
 
 }  // namespace gpualgo

@@ -34,7 +34,7 @@ def check_rows(
     assert_bits(indices, order.astype(np.int64))
 
 
-@pytest.mark.parametrize("length", range(1, 71))
+@pytest.mark.parametrize("length", [*range(1, 71), 96, 127, 128, 129, 200, 255, 256, 257])
 def test_rows_of_every_short_length(backend: Backend, length: int) -> None:
     keys = special_floats(FLOAT32, 130 * length).reshape(130, length)
     check_rows(backend, backend.to_device(keys), keys, 1)
@@ -76,7 +76,7 @@ def test_rows(backend: Backend, shape: tuple[int, ...], axis: Axis) -> None:
     check_rows(backend, device, keys, axis, descending=True)
 
 
-@pytest.mark.parametrize("shape", [(300, 50), (40, 1000), (5, 9000), (33, 70)], ids=str)
+@pytest.mark.parametrize("shape", [(300, 50), (40, 1000), (5, 9000), (33, 70), (50, 7), (70, 256)], ids=str)
 @pytest.mark.parametrize("dtype", REAL, ids=str)
 def test_every_dtype_in_rows(
     backend: Backend, dtype: np.dtype[Any], shape: tuple[int, int]
@@ -96,7 +96,7 @@ def test_long_strided_rows(backend: Backend, layout: str) -> None:
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("shape", [(60, 130), (11, 4000), (2, 140_000)], ids=str)
+@pytest.mark.parametrize("shape", [(60, 130), (60, 100), (11, 4000), (2, 140_000)], ids=str)
 def test_in_place(backend: Backend, layout: str, shape: tuple[int, int]) -> None:
     keys, values = random_array(shape, FLOAT32), random_array(shape, np.dtype("int64"))
     for axis in a_few((0, 1)):

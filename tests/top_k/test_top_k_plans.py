@@ -18,11 +18,11 @@ STRATEGIES = [
     (16, 128_256, 2000, tuning.SHARED), (1, 1 << 20, 10_000, tuning.SORT),
     (1, 1 << 24, 1000, tuning.LONG), (1, 1 << 24, 10_000, tuning.LONG),
     (1, 1 << 24, 1 << 23, tuning.SORT), (1000, 20_000, 2000, tuning.BLOCK),
-    (1 << 20, 32, 32, tuning.SMALL), (1 << 20, 33, 33, tuning.SHORT),
+    (1 << 20, 64, 64, tuning.SMALL), (1 << 20, 65, 65, tuning.SHORT),
 ]  # fmt: skip
 OF_RANKS = [
-    (1 << 20, 32, [31], tuning.SMALL), (1 << 20, 32, [0, 31], tuning.SORT),
-    (1 << 20, 33, [0, 31], tuning.SHORT), (1 << 20, 33, [0, 32], tuning.SORT),
+    (1 << 20, 128, [31], tuning.SMALL), (1 << 20, 128, [0, 31], tuning.SORT),
+    (1 << 20, 129, [0, 31], tuning.SHORT), (1 << 20, 129, [0, 32], tuning.SORT),
     (127, 1000, [500, 501], tuning.BLOCK), (128, 1000, [500], tuning.SORT),
     (128, 1025, [500], tuning.BLOCK), (1024, 1 << 14, [500, 501], tuning.SORT),
     (1024, 1 << 15, [500, 501], tuning.BLOCK), (1024, 1 << 15, [0, 1, 2], tuning.SORT),
@@ -45,9 +45,9 @@ def test_more_rows_than_a_launch_has_blocks_for(monkeypatch: pytest.MonkeyPatch)
     fake_driver.install(monkeypatch)
     fake_driver.stub_kernels(monkeypatch)
     fake_driver.register_arrays(monkeypatch)
-    assert ga.temp_storage_bytes(ga.top_k, FakeArray((1 << 32, 33), np.int8), 1) >= 0
+    assert ga.temp_storage_bytes(ga.top_k, FakeArray((1 << 32, 65), np.int8), 1) >= 0
     with pytest.raises(ValueError, match=r"blocks in one launch, of which a GPU takes 2147483647"):
-        ga.temp_storage_bytes(ga.top_k, FakeArray((9 << 30, 33), np.int8), 1)
+        ga.temp_storage_bytes(ga.top_k, FakeArray((9 << 30, 65), np.int8), 1)
 
 
 def test_a_process_that_has_a_part_of_the_gpu(monkeypatch: pytest.MonkeyPatch) -> None:

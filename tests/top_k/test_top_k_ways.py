@@ -157,8 +157,8 @@ def test_ranks_of_rows_that_are_sorted(
 
 
 @pytest.mark.parametrize("dtype", NUMBERS)
-@pytest.mark.parametrize("length", [1, 2, 3, 8, 31, 32])
-def test_rows_of_a_lane_for_each_element(backend: Backend, dtype: str, length: int) -> None:
+@pytest.mark.parametrize("length", [1, 2, 3, 8, 31, 32, 33, 64, 65, 128])
+def test_rows_that_lanes_sort(backend: Backend, dtype: str, length: int) -> None:
     """Every count and rank; also where the last row's lanes are not all there."""
     x = some((67, length), dtype, length)
     for k in a_few(range(1, length + 1), 3):

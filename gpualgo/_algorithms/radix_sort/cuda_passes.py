@@ -367,11 +367,11 @@ def launch_of(job: Job, arrays: Arrays) -> Launch | None:
 
 def small_launch(job: Job, slots: dict[str, Any], first_rank: int, num_ranks: int) -> Launch:
     """Return the launch that sorts rows of at most SMALL_ROW keys and writes some ranks of each."""
-    width = 1 << (job.row_items - 1).bit_length()
     mask = (1 << job.end_bit - job.begin_bit) - 1
-    rows_per_block = tuning.SMALL_ROWS_THREADS // width
+    rows_per_block = tuning.SMALL_ROWS_THREADS // tuning.small_lanes(job.row_items)
+    kind = job.dtype, job.descending, job.result_bytes, job.row_items
     return launch(
-        tuning.small_rows_spec(job.dtype, job.descending, job.result_bytes, width), job.device,
+        tuning.small_rows_spec(*kind), job.device,
         -(-job.num_rows // rows_per_block), tuning.SMALL_ROWS_THREADS, slots,
         num_rows=job.num_rows, row_items=job.row_items, mask=mask, shift=job.begin_bit,
         flip=flipped_bits(job.dtype, job.descending) >> job.begin_bit & mask,

@@ -156,7 +156,7 @@ class RowPolicy:
         return self.rows_per_block * -(-row // TABLE_BYTES) * TABLE_BYTES
 
 
-SMALL_ROW = 32  # up to this many keys, each lane sorts one
+SMALL_ROW, MOST_SMALL = 128, 256  # most keys that lanes sort in registers; that they can sort
 MAX_ROW_WARPS = 16
 ROWS_PER_BLOCK = 4  # if one warp sorts a row
 FEW_ROWS_ITEMS = 8
@@ -238,9 +238,16 @@ def rows_spec(dtype: Dtype, descending: Descending, value_bytes: int, policy: Ro
 SMALL_ROWS_THREADS = 256
 
 
-def small_rows_spec(dtype: Dtype, descending: Descending, value_bytes: int, width: int) -> Spec:
-    """Return the kernel that sorts rows of at most `width` keys, one per lane."""
-    types = SMALL_ROWS_THREADS, width, order(dtype, descending), word(value_bytes)
+def small_lanes(row_items: int) -> int:
+    """Return how many lanes share a row of sort_small_rows_kernel."""
+    return min(WARP, power_of_two(row_items))
+
+
+def small_rows_spec(dtype: Dtype, descending: Descending, value_bytes: int, row_items: int) -> Spec:
+    """Return the kernel that sorts rows in the registers of a warp's lanes."""
+    lanes = small_lanes(row_items)
+    tuned = cpp("SmallRowsPolicy", SMALL_ROWS_THREADS, lanes, power_of_two(-(-row_items // lanes)))
+    types = tuned, order(dtype, descending), word(value_bytes)
     return kernel_spec("radix_sort/rows.cuh", "sort_small_rows_kernel", *types)
 
 

@@ -19,7 +19,8 @@ from gpualgo._cuda.templates import VECTOR_BYTES, WARP, kernel_spec
 Dtype = np.dtype[Any]
 
 SHORT, BLOCK, LONG, SORT = "rows in registers", "a block for each row", "a sample", "a sort"
-PARTS, SHARED, SMALL = "parts in registers", "blocks for each row", "a lane for each element"
+PARTS, SHARED, SMALL = "parts in registers", "blocks for each row", "a sort in registers"
+SMALL_FIRST = 64  # elements of a row that is sorted, however few are wanted
 WARP_ROW = 1024  # elements that a warp holds, 32 per lane
 SHORT_ROW = 1 << 14  # elements that the warps of a block hold
 LEAST_PART, PART_BLOCKS = 1 << 11, 256  # length of a part of a row; parts of all rows
@@ -44,7 +45,7 @@ MOST_LISTED = 1 << 12  # elements of shared rows that are listed and sorted; of 
 
 
 def strategy_of(num_rows: int, row_items: int, count: int, itemsize: int) -> str:
-    if row_items <= SMALL_ROW:
+    if row_items <= SMALL_FIRST:
         return SMALL
     if row_items <= SHORT_ROW and count <= short_count(itemsize):
         return SHORT
