@@ -217,7 +217,7 @@ struct SmallRow {
 
   struct Shared {
     Key keys[lanes * items];
-    unsigned char places[lanes * items];  // of the sorted keys
+    alignas(8) uint8 places[lanes * items];  // of the sorted keys
   };
 
   const SortSmallRowsParams& params;
@@ -251,10 +251,10 @@ struct SmallRow {
       pairs[i] = Pair::of(place < length ? number : ~Ordered(0), place);
     }
     sort_warp<lanes>(pairs);
+    Pack<uint8, items> places;
 #pragma unroll
-    for (int i = 0; i < items; ++i) {
-      shared.places[lane * items + i] = (unsigned char)(Pair::position(pairs[i]));
-    }
+    for (int i = 0; i < items; ++i) places.items[i] = uint8(Pair::position(pairs[i]));
+    store_pack(shared.places + lane * items, places);
     ptx::syncwarp();
   }
 

@@ -91,9 +91,10 @@ __device__ inline void take_of_both(T& own, const T& other, bool is_upper) {
 // Sorts the pairs of `lanes` lanes, of which each has neighbours. Equal pairs are the same.
 template <int lanes = warp_threads, class T, int items>
 __device__ inline void sort_warp(T (&pairs)[items]) {
+  constexpr int unrolled = lanes < warp_threads ? lanes : 1;  // loops of few steps are written out
   const int lane = threadIdx.x % warp_threads;
   sort_alike<ByValue<0>>(pairs);
-#pragma unroll 1
+#pragma unroll unrolled
   for (int width = 2; width <= lanes; width *= 2) {
     // The second of two sorted runs is read in reverse: a bitonic sequence.
     const bool is_second = (lane & width / 2) != 0;
@@ -105,7 +106,7 @@ __device__ inline void sort_warp(T (&pairs)[items]) {
       }
       take_of_both(pairs[i], other, is_second);
     }
-#pragma unroll 1
+#pragma unroll unrolled
     for (int stride = width / 4; stride > 0; stride /= 2) {
 #pragma unroll
       for (int i = 0; i < items; ++i) {

@@ -288,8 +288,18 @@ def _wrapped(i: Any, n: Any) -> Any:
     return index if 0 <= index < n else index % n  # avoids a division, slower than a load
 
 
-def _axis_index(i: Any, step: Any, n: Any) -> Any:
-    return i // step % n
+def quotient(i: Any, n: Any, inverse: Any) -> Any:
+    """Return i // n for i below 2^52, where the product is off by less than one.
+
+    A division of integers takes longer.
+    """
+    quotient = np.int64(np.int64(i) * inverse)
+    rest = np.int64(i) - quotient * n
+    return quotient + np.int64(rest >= n) - np.int64(rest < 0)
+
+
+def _remainder(i: Any, n: Any, inverse: Any) -> Any:
+    return np.int64(i) - quotient(i, n, inverse) * n
 
 
 def _offset(start: Any, i: Any, step: Any) -> Any:
@@ -327,11 +337,15 @@ def _with_forms_of(made: LazyArray, x: LazyArray) -> LazyArray:
 
 def _unravelled(position: Node, shape: Sequence[int]) -> list[Node]:
     """Return an element's index along each axis, from its index in C order."""
-    steps = dense_strides(shape, 1)
-    return [
-        Call(_axis_index, position, Value(step), Value(n))
-        for step, n in zip(steps, shape, strict=True)
-    ]
+    indices: list[Node] = []
+    for axis, (step, n) in enumerate(zip(dense_strides(shape, 1), shape, strict=True)):
+        node = position
+        if step > 1:
+            node = Call(quotient, node, Value(step), Value(1 / step))
+        if axis and n * step < math.prod(shape):
+            node = Call(_remainder, node, Value(n), Value(1 / n))
+        indices.append(node)
+    return indices
 
 
 def at(x: LazyArray, indices: Sequence[Node]) -> Node:

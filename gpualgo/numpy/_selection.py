@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
-from gpualgo import copy, find, lazy, select, transform
+from gpualgo import count, find, lazy, select, transform
 from gpualgo._lazy import is_lazy
-from gpualgo._lazy.combining import applied
+from gpualgo._lazy.combining import applied, quotient
+from gpualgo._lazy.expression_cache import ExpressionCache
 from gpualgo.numpy import _call
 from gpualgo.numpy._call import ARRAY_TYPES, UNSET, array_of, is_host, numpy_function
-from gpualgo.numpy._orders import aligned
 
 # --- Which elements are not zero: flags and indices.
 
@@ -40,29 +40,25 @@ def flat_indices(x: Any, where: str, dtype: Any = np.int64) -> Any:
 
 _INDEX = np.dtype(np.int64)
 _FEW_INDICES = 1 << 14  # of two axes, NumPy 80 µs, here 90
-_BY_32_BITS = 1 << 32  # of fewer elements; a GPU divides 32 bits several times as fast as 64
 
 
-def _first_and_last(index: Any, length: Any) -> Any:
-    return np.int64(index // length), np.int64(index % length)
-
-
-def _others_and_last(index: Any, length: Any) -> Any:
-    return index // length, np.int64(index % length)
+def _split(index: Any, length: Any, inverse: Any) -> Any:
+    first = quotient(index, length, inverse)
+    return first, np.int64(index) - first * length
 
 
 def _short_indices(x: Any, where: str) -> Any:
-    """Return flat indices that are fast to divide."""
-    is_by_32_bits = not is_host(x) and math.prod(x.shape) < _BY_32_BITS
-    return flat_indices(x, where, np.uint32 if is_by_32_bits else np.int64)
+    """Return flat indices, of 4 bytes where that is faster."""
+    is_short = not is_host(x) and math.prod(x.shape) <= 1 << 32
+    return flat_indices(x, where, np.uint32 if is_short else np.int64)
 
 
 def _unravel(flat: Any, shape: tuple[int, ...], along: Sequence[Any]) -> None:
-    """Write the indices along several axes of flat indices, which change."""
-    kind = _call.dtype_of(flat, "indices").type
-    for axis in range(len(shape) - 1, 1, -1):
-        transform(_others_and_last, flat, kind(max(1, shape[axis])), out=(flat, along[axis]))
-    transform(_first_and_last, flat, kind(max(1, shape[1])), out=(along[0], along[1]))
+    """Write the indices along several axes of flat indices."""
+    for axis in range(len(shape) - 1, 0, -1):
+        length = max(1, shape[axis])
+        transform(_split, flat, length, 1 / length, out=(along[0], along[axis]))
+        flat = along[0]
 
 
 @numpy_function(
@@ -154,8 +150,7 @@ def _fit_flags(flags: Any, length: int, where: str) -> Any:
 
 
 @numpy_function(
-    "As `extract`; along an axis one selection of indices and one gather. Host arrays: NumPy's "
-    "function",
+    "As `extract`. Host arrays: NumPy's function",
     arrays=2,
     few=_call.ALL,
 )
@@ -174,10 +169,24 @@ def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Any:
     if axis is None or len(a.shape) <= 1:
         chosen = _select(condition, _call.flattened(a), "compress")
         return chosen if out is None else _write_out(chosen, out, "compress")
-    flags = _fit_flags(lazy.asarray(flags_of(condition, "compress")), a.shape[axis], "compress")
-    indices = select(lazy.arange(flags.size), flags)
-    chosen = lazy.take(aligned(a), indices, axis=axis)
-    return copy(chosen) if out is None else _write_out(chosen, out, "compress")
+    length, flags = a.shape[axis], flags_of(condition, "compress")
+    if flags.shape[0] > length:
+        flags = _fit_flags(lazy.asarray(flags), length, "compress")
+    elif flags.shape[0] < length:
+        a = lazy.asarray(a)[(*[slice(None)] * axis, slice(flags.shape[0]))]
+    chosen = select(a, _SPREAD((flags,), "compress", tuple(a.shape), axis))
+    num_others = math.prod(a.shape[:axis]) * math.prod(a.shape[axis + 1 :])
+    kept = chosen.shape[0] // num_others if num_others else int(count(flags, _call.is_true))
+    chosen = chosen.reshape((*a.shape[:axis], kept, *a.shape[axis + 1 :]))
+    return chosen if out is None else _write_out(chosen, out, "compress")
+
+
+def _spread(flags: Any, shape: tuple[int, ...], axis: int) -> Any:
+    """Return the flags along an axis as an array of this shape, lazily."""
+    return flags.reshape(-1, *(1,) * (len(shape) - axis - 1)).broadcast_to(shape)
+
+
+_SPREAD = ExpressionCache(_spread)
 
 
 def _write_out(result: Any, out: Any, where: str) -> Any:

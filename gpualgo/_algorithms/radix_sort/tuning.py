@@ -238,15 +238,18 @@ def rows_spec(dtype: Dtype, descending: Descending, value_bytes: int, policy: Ro
 SMALL_ROWS_THREADS = 256
 
 
+SMALL_ITEMS = 4  # keys of a lane
+
+
 def small_lanes(row_items: int) -> int:
     """Return how many lanes share a row of sort_small_rows_kernel."""
-    return min(WARP, power_of_two(row_items))
+    return min(WARP, -(-power_of_two(row_items) // SMALL_ITEMS))
 
 
 def small_rows_spec(dtype: Dtype, descending: Descending, value_bytes: int, row_items: int) -> Spec:
     """Return the kernel that sorts rows in the registers of a warp's lanes."""
     lanes = small_lanes(row_items)
-    tuned = cpp("SmallRowsPolicy", SMALL_ROWS_THREADS, lanes, power_of_two(-(-row_items // lanes)))
+    tuned = cpp("SmallRowsPolicy", SMALL_ROWS_THREADS, lanes, power_of_two(row_items) // lanes)
     types = tuned, order(dtype, descending), word(value_bytes)
     return kernel_spec("radix_sort/rows.cuh", "sort_small_rows_kernel", *types)
 
