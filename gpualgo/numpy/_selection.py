@@ -28,14 +28,14 @@ def flags_of(x: Any, where: str) -> Any:
 
 
 @lru_cache(256)
-def _positions_of(shape: tuple[int, ...], dtype: Any) -> Any:
+def _positions_of(shape: tuple[int, ...]) -> Any:
     """Return each element's index, in C order, as a lazy array."""
-    return lazy.arange(math.prod(shape), dtype=dtype).reshape(shape)
+    return lazy.arange(math.prod(shape)).reshape(shape)
 
 
-def flat_indices(x: Any, where: str, dtype: Any = np.int64) -> Any:
+def flat_indices(x: Any, where: str) -> Any:
     """Return the indices, in C order, of the elements that are true."""
-    return select(_positions_of(tuple(x.shape), dtype), flags_of(x, where))
+    return select(_positions_of(tuple(x.shape)), flags_of(x, where))
 
 
 _INDEX = np.dtype(np.int64)
@@ -45,12 +45,6 @@ _FEW_INDICES = 1 << 14  # of two axes, NumPy 80 µs, here 90
 def _split(index: Any, length: Any, inverse: Any) -> Any:
     first = quotient(index, length, inverse)
     return first, np.int64(index) - first * length
-
-
-def _short_indices(x: Any, where: str) -> Any:
-    """Return flat indices, of 4 bytes where that is faster."""
-    is_short = not is_host(x) and math.prod(x.shape) <= 1 << 32
-    return flat_indices(x, where, np.uint32 if is_short else np.int64)
 
 
 def _unravel(flat: Any, shape: tuple[int, ...], along: Sequence[Any]) -> None:
@@ -79,7 +73,7 @@ def nonzero(a: Any) -> Any:
         )
     if ndim == 1:
         return (flat_indices(a, "nonzero"),)
-    flat = _short_indices(a, "nonzero")
+    flat = flat_indices(a, "nonzero")
     along = tuple([_call.new(flat, tuple(flat.shape), _INDEX) for _ in range(ndim)])
     _unravel(flat, tuple(a.shape), along)
     return along
@@ -106,7 +100,7 @@ def argwhere(a: Any) -> Any:
     ndim = len(a.shape)
     if ndim < 2:
         return flat_indices(a, "argwhere").reshape(-1, 1)[:, :ndim]
-    flat = _short_indices(a, "argwhere")
+    flat = flat_indices(a, "argwhere")
     rows = _call.new(flat, (flat.shape[0], ndim), _INDEX)
     _unravel(flat, tuple(a.shape), [rows[:, axis] for axis in range(ndim)])
     return rows
