@@ -312,6 +312,8 @@ def test_clip_is_numpys(backend: Backend, kind: np.dtype[Any]) -> None:
     )
     limited = ga.transform(lambda a: np.clip(a, 2, 1), given[0])  # the upper limit decides
     assert_same(backend.to_host(limited), np.clip(x, 2, 1))
+    for op in (lambda a: np.clip(a, None, 3), lambda a: np.clip(a, 3, None)):
+        assert_same(backend.to_host(ga.transform(op, given[0])), op(x))
 
 
 def _by_variable(a: Any) -> Any:
@@ -343,10 +345,101 @@ def test_one_of_two_functions_is_refused_by_name() -> None:
         ga.transform(lambda a: (max if a > 0 else min)(a, 0.5), np.ones(3))
 
 
+def _half(a: Any) -> Any:
+    return a * 0.5
+
+
+def _whole(a: Any) -> Any:
+    return int(a)
+
+
+def _holds_one_of_two(a: Any) -> Any:
+    fn = np.float32
+    if a > 2:
+        fn = np.float64
+    return fn(a) / 3
+
+
+def _holds_one_after_the_other(a: Any) -> Any:
+    fn = _half
+    total = fn(a)
+    fn = _whole
+    return total + fn(a)
+
+
+CHOSEN: list[Function] = [
+    lambda a: (math.floor if a > 2 else np.floor)(a),
+    lambda a: (_half if a > 2 else _whole)(a) + a,
+    lambda a: (bool if a > 2 else float)(a),
+    lambda a: (np.isnan if a > 2 else np.sqrt)(a),
+    _holds_one_of_two,
+]
+
+
+@pytest.mark.parametrize("index", range(len(CHOSEN)))
+def test_a_choice_of_functions_is_refused(backend: Backend, index: int) -> None:
+    """numba gives the result of one the type of the other's."""
+    with pytest.raises(ga.CompileError, match="op chooses between functions"):
+        ga.transform(CHOSEN[index], backend.to_device(np.array([4.6, 1.6])))
+
+
+def test_a_variable_may_hold_other_functions_later(backend: Backend) -> None:
+    found = ga.transform(_holds_one_after_the_other, backend.to_device(np.array([4.6, 1.6])))
+    assert_same(backend.to_host(found), np.array([6.3, 1.8]))
+
+
+def _counts_from(a: Any) -> Any:
+    for i, x in enumerate((1.5, 2.5), 1):
+        a = a + x * i
+    return a
+
+
+def _counts_one_of_two(a: Any) -> Any:
+    for i in range(2) if a > 1 else range(3):
+        a = a + i
+    return a
+
+
+def test_counters_are_weak(backend: Backend) -> None:
+    x = np.float32([1, 2])
+    found = ga.transform(_counts_from, backend.to_device(x))
+    assert_same(backend.to_host(found), x + np.float32(6.5))
+    small = np.int8([1, 2])
+    found = ga.transform(_counts_one_of_two, backend.to_device(small))
+    assert_same(backend.to_host(found), np.int8([4, 3]))
+
+
+class Parts(NamedTuple):
+    size: Any
+    shape: Any
+    real: Any
+    n: Any
+
+
+def test_fields_with_names_of_attributes(backend: Backend) -> None:
+    given = Parts(np.int64([1000, 5]), np.uint64([2**63 + 5, 1]), np.float32([0.5, 2]),
+                  np.int8([1, 2]))  # fmt: skip
+    device = Parts(*map(backend.to_device, given))
+    for op, wanted in (
+        (lambda r: r.size + r.n, given.size + given.n),
+        (lambda r: r.shape, given.shape),
+        (lambda r: r.real + r["n"], given.real + given.n),
+    ):
+        assert_same(backend.to_host(ga.transform(op, device)), wanted)
+    x = np.complex64([1 + 2j, -3j])
+    found = ga.transform(lambda a: a.real - a.imag, backend.to_device(x))
+    assert_same(backend.to_host(found), x.real - x.imag)
+
+
 class Row(NamedTuple):
     price: Any
     n: Any
     size: Any
+
+
+def _larger(a: Any, b: Any) -> Any:
+    chosen = a if a["price"] > b["price"] else b
+    return Row(chosen["price"], chosen["n"], chosen["size"])
 
 
 def test_fields_are_read_by_name_as_numpys(backend: Backend) -> None:
@@ -356,6 +449,8 @@ def test_fields_are_read_by_name_as_numpys(backend: Backend) -> None:
     for x in (arrays, rows):
         total = ga.transform(lambda r: r["price"] * r["n"] + r["size"], x)
         assert_same(backend.to_host(total), expected)
+    largest = ga.reduce(arrays, None, _larger)
+    assert (float(backend.to_host(largest.price)), int(backend.to_host(largest.n))) == (2.5, 3)
     with pytest.raises(ga.CompileError, match="'cost' is not a field of the tuple"):
         ga.transform(lambda r: r["cost"], arrays)
     for x in (

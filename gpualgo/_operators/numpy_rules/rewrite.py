@@ -76,14 +76,25 @@ class Lookup:
 
     def counted_by(self, value: Any) -> Any:
         """Return range or enumerate if a value is the next item of one, else None."""
+        found = [value]
         for op in ("pair_first", "iternext", "getiter", "call"):
-            if not isinstance(value, ir.Expr) or value.op != op:
+            if not all(isinstance(one, ir.Expr) and one.op == op for one in found):
                 return None
-            value = value.func if op == "call" else value.value
-            while isinstance(value, ir.Var):
-                value = self.definition(value)
-        is_known, fn = self.constant_of(value)
-        return fn if is_known and fn in (range, enumerate) else None
+            found = [
+                source
+                for one in found
+                for source in self._sources(one.func if op == "call" else one.value)
+            ]
+        kinds = {id(fn): fn for _, fn in map(self.constant_of, found)}
+        (fn, *others) = kinds.values() if kinds else (None,)
+        return fn if not others and fn in (range, enumerate) else None
+
+    def _sources(self, value: Any, depth: int = 8) -> list[Any]:
+        """Return the values that a variable may hold; itself where it is copied too often."""
+        if not isinstance(value, ir.Var) or not depth:
+            return [value]
+        found = self.func_ir._definitions.get(value.name, [])
+        return [source for one in found for source in self._sources(one, depth - 1)] or [value]
 
     def _passed_on(self) -> set[str]:
         """Return the variables that are used other than by calling them."""
@@ -177,20 +188,18 @@ class Rewriter:
         self._replace(statement, ir.Expr.build_tuple(value.items, value.loc))
 
     def _rewrite_static_getitem(self, statement: Any, value: Any) -> None:
-        """Read a field of an argument by its name, as of a structured array."""
-        owner, args = self.lookup.definition(value.value), self.lookup.args
-        is_given = isinstance(owner, ir.Arg) and owner.index < len(args)
-        is_record = is_given and isinstance(args[owner.index], types.BaseNamedTuple)
-        if is_record and isinstance(value.index, str):
-            self._replace(statement, ir.Expr.getattr(value.value, value.index, value.loc))
+        """Read a field of a tuple by its name, as of a structured array."""
+        if isinstance(value.index, str):
+            field = rules.reading(value.index, True)
+            self._replace(statement, self._call_intrinsic(field, (value.value,), value.loc))
 
     def _rewrite_getattr(self, statement: Any, value: Any) -> None:
         if value.attr in table.SIZES:
-            raw = self._store(value, value.loc)
-            self._replace(statement, self._conversion("python", raw, value.loc))
+            args = self._store(value, value.loc), value.value
+            self._replace(statement, self._call_intrinsic(rules.size_of, args, value.loc))
         elif value.attr in table.PARTS:
-            part = np.real if value.attr == "real" else np.imag
-            self._replace(statement, self._call(part, (value.value,), value.loc))
+            part = rules.reading(value.attr, False)
+            self._replace(statement, self._call_intrinsic(part, (value.value,), value.loc))
 
     def _rewrite_constant(self, statement: Any, constant: Any, loc: Any) -> None:
         number = as_number(constant)
@@ -238,10 +247,12 @@ class Rewriter:
             self._rewrite_method(statement, call)
 
     def _rewrite_plain_call(self, statement: Any, call: Any, fn: Any) -> None:
-        if fn in (range, slice) or (fn is enumerate and len(call.args) == 2):
-            call.args = [self._converted("plain", arg, call.loc) for arg in call.args]
-        if fn in (enumerate, zip):
-            call.args = [self._converted("uniform", arg, call.loc) for arg in call.args]
+        conversions = ["plain" if fn in (range, slice) else "uniform"] * len(call.args)
+        if fn is enumerate:
+            conversions[1:] = ["plain"] * len(conversions[1:])
+        if fn in (range, slice, enumerate, zip):
+            pairs = zip(conversions, call.args, strict=True)
+            call.args = [self._converted(name, arg, call.loc) for name, arg in pairs]
         if fn is len:
             raw = self._store(call, call.loc)
             self._replace(statement, self._conversion("python", raw, call.loc))
@@ -263,8 +274,14 @@ class Rewriter:
                 joint = self._store(self._call(fn, args[:2], call.loc), call.loc)
                 args = (joint, *args[2:])
         if entry.style == "clip" and len(args) == 3:
-            joint = self._store(self._call(np.maximum, args[:2], call.loc), call.loc)
-            fn, args = np.minimum, (joint, args[2])
+            first, *bounds = args
+            both = zip((np.maximum, np.minimum), bounds, strict=True)
+            steps = [each for each in both if self.lookup.constant(each[1]) != (True, None)]
+            if not steps:
+                raise errors.NotInAnOperator("op calls np.clip without a bound; give it one")
+            for limited, bound in steps[:-1]:
+                first = self._store(self._call(limited, (first, bound), call.loc), call.loc)
+            fn, args = steps[-1][0], (first, steps[-1][1])
         return self._replace(statement, self._call(fn, args, call.loc))
 
     def _rewrite_divmod(self, statement: Any, args: Any, entry: Any, loc: Any) -> None:
@@ -440,7 +457,27 @@ def install() -> None:
             self.state.targetctx.refresh()
             return self.block
 
+    class NoChosenFunctions(base):
+        """Refuses functions as values, which numba types by one of those that they may be."""
+
+        def __init__(self, state: Any = None) -> None:
+            pass
+
+        def match(self, func_ir: Any, block: Any, typemap: Any, calltypes: Any) -> bool:
+            if getattr(func_ir.func_id.func, MARK, None) is not None:
+                chosen = types.FunctionType, types.UndefinedFunctionType, types.FunctionPrototype
+                if any(isinstance(ty, chosen) for ty in typemap.values()):
+                    raise errors.NotInAnOperator(
+                        "op chooses between functions and calls the chosen one, which kernels do "
+                        "not support; call each in a branch of its own: f(a) if a > 0 else g(a)"
+                    )
+            return False
+
+        def apply(self) -> Any:
+            raise AssertionError("nothing is replaced")
+
     rewrites.register_rewrite("before-inference")(NumPyArithmetic)
+    rewrites.register_rewrite("after-inference")(NoChosenFunctions)
 
 
 def _check_statements(func_ir: Any, lookup: Lookup) -> None:

@@ -34,7 +34,7 @@ from gpualgo._operators.numpy_rules.storage import (
     weak_constant,
     without_members,
 )
-from gpualgo._operators.numpy_rules.table import Entry
+from gpualgo._operators.numpy_rules.table import Entry, entry_of
 from gpualgo._operators.numpy_rules.values import Integer, choose
 
 Resolved = tuple[Any, Callable[..., Any]]  # the signature and the code generator of an intrinsic
@@ -284,6 +284,49 @@ def converting(name: str) -> Any:
 
     typer.__name__ = name
     return intrinsic(typer)
+
+
+@cache
+def reading(name: str, by_name: bool) -> Any:
+    """Return the intrinsic that reads a field of a tuple, or else (not by_name) a part of a number.
+
+    The part is "real" or "imag".
+    """
+
+    def typer(typingctx: Any, value: Any) -> Any:
+        if not isinstance(value, types.BaseTuple):
+            if by_name:
+                raise Refused(f"a number has no items, such as {name!r}")
+            part = np.real if name == "real" else np.imag
+            entry = entry_of(part)
+            assert entry is not None
+            return resolve(entry, part, (value,))
+        fields = getattr(value, "fields", None)
+        if fields is None:
+            raise Refused(f"a tuple without names has no {name!r}; take its items by number")
+        if name not in fields:
+            raise Refused(f"{name!r} is not a field of the tuple, which has {', '.join(fields)}")
+        index = fields.index(name)
+
+        def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            return builder.extract_value(args[0], index)
+
+        return value[index](value), generate
+
+    return intrinsic(typer)
+
+
+def _size_of(typingctx: Any, size: Any, owner: Any) -> Any:
+    """Return an array's attribute as a Python integer; the field of a tuple as it is."""
+    target = size if isinstance(owner, types.BaseTuple) else _python(size)
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        return cast(context, builder, args[0], size, target)
+
+    return target(size, owner), generate
+
+
+size_of = intrinsic(_size_of)
 
 
 def _plain(ty: Any) -> Any:
