@@ -378,7 +378,7 @@ CHOSEN: list[Function] = [
 
 @pytest.mark.parametrize("index", range(len(CHOSEN)))
 def test_a_choice_of_functions_is_refused(backend: Backend, index: int) -> None:
-    """numba gives the result of one the type of the other's."""
+    """Numba gives the result of one the type of the other's."""
     with pytest.raises(ga.CompileError, match="op chooses between functions"):
         ga.transform(CHOSEN[index], backend.to_device(np.array([4.6, 1.6])))
 

@@ -76,7 +76,9 @@ def test_rows(backend: Backend, shape: tuple[int, ...], axis: Axis) -> None:
     check_rows(backend, device, keys, axis, descending=True)
 
 
-@pytest.mark.parametrize("shape", [(300, 50), (40, 1000), (5, 9000), (33, 70), (50, 7), (70, 256)], ids=str)
+@pytest.mark.parametrize(
+    "shape", [(300, 50), (40, 1000), (5, 9000), (33, 70), (50, 7), (70, 256)], ids=str
+)
 @pytest.mark.parametrize("dtype", REAL, ids=str)
 def test_every_dtype_in_rows(
     backend: Backend, dtype: np.dtype[Any], shape: tuple[int, int]
