@@ -427,6 +427,9 @@ def _compared_by_identity(value: Any) -> Any:
     return value if kind is None else kind(value)
 
 
+_CHOICES = {types.FunctionType, types.UndefinedFunctionType, types.FunctionPrototype}
+
+
 @cache
 def install() -> None:
     """Register the types and the rewrite with numba, once per process."""
@@ -465,8 +468,7 @@ def install() -> None:
 
         def match(self, func_ir: Any, block: Any, typemap: Any, calltypes: Any) -> bool:
             if getattr(func_ir.func_id.func, MARK, None) is not None:
-                chosen = types.FunctionType, types.UndefinedFunctionType, types.FunctionPrototype
-                if any(isinstance(ty, chosen) for ty in typemap.values()):
+                if not _CHOICES.isdisjoint(map(type, typemap.values())):
                     raise errors.NotInAnOperator(
                         "op chooses between functions and calls the chosen one, which kernels do "
                         "not support; call each in a branch of its own: f(a) if a > 0 else g(a)"
