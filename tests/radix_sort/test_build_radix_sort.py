@@ -114,11 +114,11 @@ def test_every_key_has_its_kernels(dtype: Dtype, tmp_path: Path) -> None:
 @needs_cuobjdump
 @pytest.mark.parametrize("dtype", sampled(FLOATS, FLOATS[-2:]), ids=str)
 def test_descending_floats_take_next_to_nothing(dtype: Dtype, tmp_path: Path) -> None:
-    """Of float64 a comparison where a key is put in order, of the others nothing."""
+    """Of float64 a comparison for each of two keys that are put in order, of the others nothing."""
     specs = [tuning.small_rows_spec(dtype, descending, 0, 8) for descending in (False, True)]
     codes = check_all(dict.fromkeys(specs, False), MAIN, tmp_path)
     ascending, descending = (code.count("(?!NOP)") for code in codes)
-    assert descending <= ascending + (dtype.itemsize == 8)
+    assert descending <= ascending + 2 * (dtype.itemsize == 8)
 
 
 @pytest.mark.slow
