@@ -148,7 +148,7 @@ def top_k(
 
     On a GPU elements are selected by their bits ("radix selection": J. Zhang, A. Naruse, X. Li and
     Y. Wang, SC 2023, doi:10.1145/3581784.3607062): few of up to 2^23 in parts, whose first k are
-    selected from again; more of up to 16 MB by all blocks, which share the counts. A longer array
+    selected from again (rows of up to 64 are sorted); more of up to 16 MB by all blocks, which share the counts. A longer array
     is read once: a sample gives bounds of the wanted elements, and those within the bounds are
     stored. Temporary storage: k elements and positions of each part, or the
     stored elements, about k and a few thousandths of the array.
@@ -213,7 +213,8 @@ def kth_value(
     Notes
     -----
     Order and cost are those of `top_k` with ``mode="smallest"``. On a GPU up to eight ranks are
-    found together.
+    found together. Many rows, or for more ranks all, are sorted where that is faster; temporary
+    storage is then as large as `x` or twice that.
 
     >>> int(ga.kth_value(np.array([3, 9, 4, 9, 5]), 2))
     5
