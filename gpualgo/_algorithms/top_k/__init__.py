@@ -148,10 +148,10 @@ def top_k(
 
     On a GPU elements are selected by their bits ("radix selection": J. Zhang, A. Naruse, X. Li and
     Y. Wang, SC 2023, doi:10.1145/3581784.3607062): few of up to 2^23 in parts, whose first k are
-    selected from again (rows of up to 64 are sorted); more of up to 16 MB by all blocks, which share the counts. A longer array
-    is read once: a sample gives bounds of the wanted elements, and those within the bounds are
-    stored. Temporary storage: k elements and positions of each part, or the
-    stored elements, about k and a few thousandths of the array.
+    selected from again (rows of up to 64 are sorted); more of up to 16 MB by all blocks, which
+    share the counts. A longer array is read once: a sample gives bounds of the wanted elements,
+    and those within the bounds are stored. Temporary storage: k elements and positions of each
+    part, or the stored elements, about k and a few thousandths of the array.
 
     >>> values, indices = ga.top_k(np.array([3, 9, 4, 9, 5]), 3)
     >>> values, indices
