@@ -298,7 +298,7 @@ def quotient(i: Any, n: Any, inverse: Any) -> Any:
     return quotient + np.int64(rest >= n) - np.int64(rest < 0)
 
 
-def _remainder(i: Any, n: Any, inverse: Any) -> Any:
+def remainder(i: Any, n: Any, inverse: Any) -> Any:
     return np.int64(i) - quotient(i, n, inverse) * n
 
 
@@ -343,7 +343,7 @@ def _unravelled(position: Node, shape: Sequence[int]) -> list[Node]:
         if step > 1:
             node = Call(quotient, node, Value(step), Value(1 / step))
         if axis and n * step < math.prod(shape):
-            node = Call(_remainder, node, Value(n), Value(1 / n))
+            node = Call(remainder, node, Value(n), Value(1 / n))
         indices.append(node)
     return indices
 

@@ -7,6 +7,7 @@ import pytest
 from support import LAYOUTS, Backend, assert_same, random_array
 
 import gpualgo as ga
+from gpualgo._lazy.combining import quotient, remainder
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -23,3 +24,14 @@ def test_reshape_of_tuples() -> None:
     a, b = ga.copy(pair)
     assert_same(a, x.T.reshape(6))
     assert_same(b, y.T.reshape(6))
+
+
+def test_quotients_by_products_are_exact() -> None:
+    """Below 2^52, where an element's index along an axis is found by them."""
+    random = np.random.default_rng(0)
+    for bits in range(1, 52):
+        n = int(random.integers(1, 1 << bits))
+        near = random.integers(0, max(1, (1 << 52) // n), 300)[:, None] * n + [-1, 0, 1, n - 1]
+        index = near[(near >= 0) & (near < 1 << 52)]
+        np.testing.assert_array_equal(quotient(index, n, 1 / n), index // n)
+        np.testing.assert_array_equal(remainder(index, n, 1 / n), index % n)

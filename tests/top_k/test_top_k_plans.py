@@ -31,6 +31,7 @@ OF_RANKS = [
     (64, 1 << 18, [0, 1], tuning.SORT), (8, 1 << 21, [0, 1], tuning.SHARED),
     (64, 1 << 15, [0, 1, 2, 3], tuning.SHARED), (64, 1 << 15, [0, 1, 2, 3, 4], tuning.BLOCK),
     (1, 1 << 24, list(range(8)), tuning.LONG), (1, 1 << 24, list(range(9)), tuning.SORT),
+    (1 << 27, 33, [0, 1], tuning.SMALL), (1 << 22, 1025, [0, 99], tuning.BLOCK),
 ]  # fmt: skip
 
 
@@ -45,9 +46,10 @@ def test_more_rows_than_a_launch_has_blocks_for(monkeypatch: pytest.MonkeyPatch)
     fake_driver.install(monkeypatch)
     fake_driver.stub_kernels(monkeypatch)
     fake_driver.register_arrays(monkeypatch)
-    assert ga.temp_storage_bytes(ga.top_k, FakeArray((1 << 32, 65), np.int8), 1) >= 0
+    monkeypatch.setattr(tuning, "SMALL_FIRST", 0)  # a block has 4 rows
+    assert ga.temp_storage_bytes(ga.top_k, FakeArray((1 << 32, 1), np.int8), 1) >= 0
     with pytest.raises(ValueError, match=r"blocks in one launch, of which a GPU takes 2147483647"):
-        ga.temp_storage_bytes(ga.top_k, FakeArray((9 << 30, 65), np.int8), 1)
+        ga.temp_storage_bytes(ga.top_k, FakeArray((9 << 30, 1), np.int8), 1)
 
 
 def test_a_process_that_has_a_part_of_the_gpu(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -98,6 +98,7 @@ LEAST_ROWS = 16
 SORTED_AT_ONCE = 1 << 16  # bytes of the longest row that a block sorts
 SHORT_SORTED = 1 << 12  # bytes of a row whose sort takes no longer than a search for one rank
 FEW_BLOCKS = 110  # rows that leave most of a GPU idle if each has one block
+MOST_COPIED = 1 << 34  # bytes: a sort takes as much temporary storage, or twice that
 
 
 def strategy_of_ranks(num_rows: int, row_items: int, itemsize: int, ranks: Sequence[int]) -> str:
@@ -109,10 +110,11 @@ def strategy_of_ranks(num_rows: int, row_items: int, itemsize: int, ranks: Seque
     196. float64, rows of 1024 –, 302, 306, 230; float16 –, 94, 99, 244.
     """
     count = len(ranks)
-    if row_items <= SMALL_ROW and count == 1:
-        return SMALL
-    if row_items <= SMALL_ROW or count > MOST_RANKS:
+    is_copied = num_rows * row_items * itemsize <= MOST_COPIED
+    if count > MOST_RANKS:
         return SORT
+    if row_items <= SMALL_ROW:
+        return SORT if count > 1 and is_copied else SMALL
     launches = -(-count // max(1, MOST_GROUPS // num_rows))
     shared = is_shared(num_rows, row_items, itemsize) and launches <= MOST_SHARED_LAUNCHES
     if not shared and row_items >= LONG_ROW * num_rows:
@@ -120,7 +122,7 @@ def strategy_of_ranks(num_rows: int, row_items: int, itemsize: int, ranks: Seque
     if row_items <= WARP_ROW and max(ranks) < WARP:
         return SHORT
     are_many = num_rows >= LEAST_ROWS and num_rows * row_items >= MANY_ITEMS
-    if are_many or num_rows >= MANY_ROWS:
+    if is_copied and (are_many or num_rows >= MANY_ROWS):
         row_bytes = row_items * itemsize
         if itemsize <= 2 or row_bytes <= SHORT_SORTED or (num_rows < FEW_BLOCKS and not shared):
             return SORT
