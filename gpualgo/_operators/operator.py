@@ -163,6 +163,9 @@ def check_associativity(op: Operator, where: str) -> None:
         )
 
 
+_COMMUTATIVE = dict.fromkeys(
+    (np.fmax, np.fmin, np.logaddexp, np.logaddexp2, np.hypot, np.gcd, np.lcm), True
+)
 MAX_ARITY = 8
 # Parts of a fused operator (`joint.joint`); f(b, a) of a function f, or of a fused operator's f.
 OPERATOR, SOURCE, MIRRORED, MIRRORED_PART = range(4)
@@ -205,7 +208,9 @@ class Operator:
         self._resolved: Resolved | None = None  # captured values, fixed for one call
         self.part: int | None = None
         self.identity = _frozen_identity(identity)
-        self.commutative = bool(commutative) or self.name is not None
+        self.commutative = (
+            bool(commutative) or self.name is not None or _look(_COMMUTATIVE, fn) is not None
+        )
 
     @property
     def _captures(self) -> Resolved:
