@@ -302,6 +302,14 @@ def remainder(i: Any, n: Any, inverse: Any) -> Any:
     return np.int64(i) - quotient(i, n, inverse) * n
 
 
+def _divided(i: Any, n: Any, inverse: Any) -> Any:
+    return i // n
+
+
+def _left_over(i: Any, n: Any, inverse: Any) -> Any:
+    return i % n
+
+
 def _offset(start: Any, i: Any, step: Any) -> Any:
     return start + i * step
 
@@ -337,13 +345,15 @@ def _with_forms_of(made: LazyArray, x: LazyArray) -> LazyArray:
 
 def _unravelled(position: Node, shape: Sequence[int]) -> list[Node]:
     """Return an element's index along each axis, from its index in C order."""
+    size = math.prod(shape)
+    divide, rest = (quotient, remainder) if size <= 1 << 52 else (_divided, _left_over)
     indices: list[Node] = []
     for axis, (step, n) in enumerate(zip(dense_strides(shape, 1), shape, strict=True)):
         node = position
         if step > 1:
-            node = Call(quotient, node, Value(step), Value(1 / step))
-        if axis and n * step < math.prod(shape):
-            node = Call(remainder, node, Value(n), Value(1 / n))
+            node = Call(divide, node, Value(step), Value(1 / step))
+        if axis and n * step < size:
+            node = Call(rest, node, Value(n), Value(1 / n))
         indices.append(node)
     return indices
 

@@ -372,6 +372,7 @@ CHOSEN: list[Function] = [
     lambda a: (_half if a > 2 else _whole)(a) + a,
     lambda a: (bool if a > 2 else float)(a),
     lambda a: (np.isnan if a > 2 else np.sqrt)(a),
+    lambda a: ((lambda x: x * 0.5) if a > 2 else (lambda x: int(x)))(a),
     _holds_one_of_two,
 ]
 
@@ -388,8 +389,8 @@ def test_a_variable_may_hold_other_functions_later(backend: Backend) -> None:
     assert_same(backend.to_host(found), np.array([6.3, 1.8]))
 
 
-def _counts_from(a: Any) -> Any:
-    for i, x in enumerate((1.5, 2.5), 1):
+def _enumerates(a: Any) -> Any:
+    for i, x in enumerate((1.5, 2.5), start=1):
         a = a + x * i
     return a
 
@@ -400,13 +401,69 @@ def _counts_one_of_two(a: Any) -> Any:
     return a
 
 
-def test_counters_are_weak(backend: Backend) -> None:
-    x = np.float32([1, 2])
-    found = ga.transform(_counts_from, backend.to_device(x))
-    assert_same(backend.to_host(found), x + np.float32(6.5))
-    small = np.int8([1, 2])
-    found = ga.transform(_counts_one_of_two, backend.to_device(small))
-    assert_same(backend.to_host(found), np.int8([4, 3]))
+def _enumerates_a_range(a: Any) -> Any:
+    for i, x in enumerate(range(3, 9, 2), 2):
+        a = a + i * x
+    return a
+
+
+def _zips_ranges(a: Any) -> Any:
+    for i, j in zip(range(3), range(1, 9)):  # noqa: B905
+        a = a + i * j
+    for i, x in zip(range(1), (1.5,)):  # noqa: B905
+        a = a + i + int(x)
+    return a
+
+
+@pytest.mark.parametrize(
+    ("op", "given", "wanted"),
+    [
+        (_enumerates, np.float32([1, 2]), np.float32([7.5, 8.5])),
+        (_counts_one_of_two, np.int8([1, 2]), np.int8([4, 3])),
+        (_enumerates_a_range, np.uint8([1]), np.uint8([50])),
+        (_zips_ranges, np.float32([1]), np.float32([10])),
+    ],
+)
+def test_counters_are_weak(backend: Backend, op: Function, given: Any, wanted: Any) -> None:
+    assert_same(backend.to_host(ga.transform(op, backend.to_device(given))), wanted)
+
+
+_FACTOR = 3.5
+
+
+def _passes_on(a: Any) -> Any:
+    def counted(x: Any) -> Any:
+        for i in range(3):
+            x = x + i
+        return x
+
+    return _called(counted, a)
+
+
+def _called(fn: Function, a: Any) -> Any:
+    return fn(a)
+
+
+@pytest.mark.parametrize(
+    ("op", "given", "wanted"),
+    [
+        (lambda a: _called(lambda x: x**2 + 1, a), np.int8([127]), np.int8([2])),
+        (lambda a: _called(lambda x: x * _FACTOR, a), np.float32([2]), np.float32([7])),
+        (lambda a: _called(lambda x: np.sin(x), a), np.int8([0]), np.float16([0])),
+        (lambda a: _called(lambda x: _half(x) + 3, a), np.ones(1), np.array([3.5])),
+        (_passes_on, np.int8([127]), np.int8([-126])),
+    ],
+)
+def test_functions_defined_in_op_may_be_passed_on(
+    backend: Backend, op: Function, given: Any, wanted: Any
+) -> None:
+    assert_same(backend.to_host(ga.transform(op, backend.to_device(given))), wanted)
+
+
+def test_variables_of_op_in_functions_that_it_passes_on_are_refused() -> None:
+    for op in (lambda a: _called(lambda x: x + a, a), lambda a: _called(lambda x, k=2: x * k, a)):
+        with pytest.raises(ga.CompileError, match="define it outside of op"):
+            ga.transform(op, np.ones(2))
 
 
 class Parts(NamedTuple):

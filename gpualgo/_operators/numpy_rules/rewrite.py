@@ -74,20 +74,32 @@ class Lookup:
                 return owner
         return None
 
-    def counted_by(self, value: Any) -> Any:
-        """Return range or enumerate if a value is the next item of one, else None."""
+    def conversion_of_counter(self, value: Any) -> str | None:
+        """Return how to convert a value if it is the next item of range, enumerate or zip."""
         found = [value]
-        for op in ("pair_first", "iternext", "getiter", "call"):
+        for op in ("pair_first", "iternext", "getiter"):
             if not all(isinstance(one, ir.Expr) and one.op == op for one in found):
                 return None
-            found = [
-                source
-                for one in found
-                for source in self._sources(one.func if op == "call" else one.value)
-            ]
-        kinds = {id(fn): fn for _, fn in map(self.constant_of, found)}
-        (fn, *others) = kinds.values() if kinds else (None,)
-        return fn if not others and fn in (range, enumerate) else None
+            found = [source for one in found for source in self._sources(one.value)]
+        counters = {self._counter(one) for one in found}
+        return counters.pop() if len(counters) == 1 else None
+
+    def _counter(self, value: Any) -> str | None:
+        """Return the conversion of what a call counts: of all integers, or of the first one."""
+        if not isinstance(value, ir.Expr) or value.op != "call":
+            return None
+        _, fn = self.constant(value.func)
+        if fn is range:
+            return "python"
+        if fn not in (enumerate, zip) or not value.args:
+            return None
+        if fn is enumerate:
+            return "python" if self._is_counter(value.args[0]) else "numbered"
+        are_counters = [self._is_counter(arg) for arg in value.args]
+        return "python" if all(are_counters) else "numbered" if are_counters[0] else None
+
+    def _is_counter(self, var: Any) -> bool:
+        return all(self._counter(source) == "python" for source in self._sources(var))
 
     def _sources(self, value: Any, depth: int = 8) -> list[Any]:
         """Return the values that a variable may hold; itself where it is copied too often."""
@@ -128,7 +140,6 @@ _CONVERTED = {
     "getitem": {"index": "index", "value": "uniform"},
     "static_getitem": {"index_var": "index"},
 }
-_CONVERSION_OF_COUNTER = {range: "python", enumerate: "numbered"}
 
 
 class Rewriter:
@@ -177,11 +188,10 @@ class Rewriter:
 
     def _rewrite_pair_first(self, statement: Any, value: Any) -> None:
         """Convert a counter, which numba types as int64, to a Python int."""
-        counted = self.lookup.counted_by(value)
-        if counted is not None:
+        conversion = self.lookup.conversion_of_counter(value)
+        if conversion is not None:
             raw = self._store(value, value.loc)
-            call = self._conversion(_CONVERSION_OF_COUNTER[counted], raw, value.loc)
-            self._replace(statement, call)
+            self._replace(statement, self._conversion(conversion, raw, value.loc))
 
     def _rewrite_build_set(self, statement: Any, value: Any) -> None:
         """Replace a set by a tuple: operators use constant sets with `in` only."""
@@ -246,7 +256,21 @@ class Rewriter:
         elif not is_known:
             self._rewrite_method(statement, call)
 
+    def _rewrite_make_function(self, statement: Any, value: Any) -> None:
+        """Replace a function that op defines and passes on; those that it calls are inlined."""
+        if value.closure is not None or value.defaults is not None:
+            raise errors.NotInAnOperator(
+                "op passes on a function that it defines with defaults or variables of op; define "
+                "it outside of op"
+            )
+        fn = pytypes.FunctionType(value.code, self.func_ir.func_id.func.__globals__)
+        device = self.adoption.device_function(fn)
+        self._replace(statement, ir.Global(fn.__name__, device, value.loc))
+
     def _rewrite_plain_call(self, statement: Any, call: Any, fn: Any) -> None:
+        if fn is enumerate and [name for name, _ in call.kws] == ["start"]:
+            call.args, call.kws = [*call.args, call.kws[0][1]], ()
+        _check_arguments(call, fn.__name__)
         conversions = ["plain" if fn in (range, slice) else "uniform"] * len(call.args)
         if fn is enumerate:
             conversions[1:] = ["plain"] * len(conversions[1:])
@@ -258,12 +282,7 @@ class Rewriter:
             self._replace(statement, self._conversion("python", raw, call.loc))
 
     def _rewrite_known_call(self, statement: Any, call: Any, fn: Any, entry: Any) -> None:
-        if call.kws or call.vararg:
-            given = "keyword arguments" if call.kws else "arguments from a tuple"
-            raise errors.NotInAnOperator(
-                f"op calls {entry.shown} with {given}, which kernels do not support; "
-                "write the arguments one by one"
-            )
+        _check_arguments(call, entry.shown)
         args = tuple(call.args)
         if entry.style == "conversion":
             return self._replace(statement, self._conversion(entry.does, args[0], call.loc))
@@ -332,6 +351,15 @@ class Rewriter:
             if old is statement.value:
                 definitions[i] = value
         statement.value = value
+
+
+def _check_arguments(call: Any, shown: str) -> None:
+    if call.kws or call.vararg:
+        given = "keyword arguments" if call.kws else "arguments from a tuple"
+        raise errors.NotInAnOperator(
+            f"op calls {shown} with {given}, which kernels do not support; "
+            "write the arguments one by one"
+        )
 
 
 def as_number(constant: Any) -> Any:

@@ -318,7 +318,7 @@ def reading(name: str, by_name: bool) -> Any:
 
 def _size_of(typingctx: Any, size: Any, owner: Any) -> Any:
     """Return an array's attribute as a Python integer; the field of a tuple as it is."""
-    target = size if isinstance(owner, types.BaseTuple) else _python(size)
+    target = _python(size) if isinstance(owner, types.Array) else size
 
     def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         return cast(context, builder, args[0], size, target)
