@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import math
 import operator
+import re
 import types
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -340,11 +341,6 @@ def test_arguments_of_calls_may_branch(backend: Backend, index: int) -> None:
     assert_same(backend.to_host(result), np.array(expected))
 
 
-def test_one_of_two_functions_is_refused_by_name() -> None:
-    with pytest.raises(ga.CompileError, match=r"op passes (max|min) as an argument"):
-        ga.transform(lambda a: (max if a > 0 else min)(a, 0.5), np.ones(3))
-
-
 def _half(a: Any) -> Any:
     return a * 0.5
 
@@ -367,21 +363,30 @@ def _holds_one_after_the_other(a: Any) -> Any:
     return total + fn(a)
 
 
-CHOSEN: list[Function] = [
-    lambda a: (math.floor if a > 2 else np.floor)(a),
-    lambda a: (_half if a > 2 else _whole)(a) + a,
-    lambda a: (bool if a > 2 else float)(a),
-    lambda a: (np.isnan if a > 2 else np.sqrt)(a),
-    lambda a: ((lambda x: x * 0.5) if a > 2 else (lambda x: int(x)))(a),
-    _holds_one_of_two,
+CHOSEN: list[tuple[Function, list[Any]]] = [
+    (lambda a: (math.floor if a > 2 else np.floor)(a), [4.0, 1.0]),
+    (lambda a: (_half if a > 2 else _whole)(a) + a, [6.9, 2.6]),
+    (lambda a: (bool if a > 2 else float)(a), [1.0, 1.6]),
+    (lambda a: (np.isnan if a > 2 else np.sqrt)(a), [0.0, math.sqrt(1.6)]),
+    (lambda a: ((lambda x: x * 0.5) if a > 2 else (lambda x: int(x)))(a), [2.3, 1.0]),
+    (lambda a: (max if a > 2 else min)(a, 3.0), [4.6, 1.6]),
+    (_holds_one_of_two, [4.6 / 3, float(np.float32(1.6) / 3)]),
 ]
 
 
 @pytest.mark.parametrize("index", range(len(CHOSEN)))
-def test_a_choice_of_functions_is_refused(backend: Backend, index: int) -> None:
-    """Numba gives the result of one the type of the other's."""
-    with pytest.raises(ga.CompileError, match="op chooses between functions"):
-        ga.transform(CHOSEN[index], backend.to_device(np.array([4.6, 1.6])))
+def test_a_choice_of_functions_is_right_or_refused(backend: Backend, index: int) -> None:
+    """Python 3.12 has a call in each branch; numba would type the result by one function."""
+    op, wanted = CHOSEN[index]
+    refusal, found = "", None
+    try:
+        found = ga.transform(op, backend.to_device(np.array([4.6, 1.6])))
+    except ga.CompileError as error:
+        refusal = str(error)
+    if found is None:
+        assert re.search("op chooses between functions|op passes (max|min) as", refusal)
+    else:
+        assert_same(backend.to_host(found), np.array(wanted))
 
 
 def test_a_variable_may_hold_other_functions_later(backend: Backend) -> None:

@@ -125,12 +125,18 @@ def _line_of(fn: Any, reason: str) -> str:
 
 _NUMBER = r"(?:Python )?(?:bool|u?int\d*|b?float\d*|complex\d*)"
 _NO_ITEMS = "a number has no items"
+CHOICE = (
+    "op chooses between functions and calls the chosen one, which kernels do not support; call "
+    "each in a branch of its own: f(a) if a > 0 else g(a)"
+)
 
 
 def _message_for(reason: str) -> str | None:
     """Return a message for errors about tuples and attributes, None for other errors."""
     if re.search(rf">>> (getitem|len)\({_NUMBER}[,)]|failed to unpack {_NUMBER}\n", reason):
         return _NO_ITEMS
+    if "get_function_type" in reason:  # numba has none for functions of a GPU
+        return CHOICE
     if "tuple index out of range" in reason:
         return "an index is past the end of its tuple"
     constructor_error = re.search(r"In '<class '[\w.]*\.Fields'>': (.*)", reason)

@@ -497,10 +497,7 @@ def install() -> None:
         def match(self, func_ir: Any, block: Any, typemap: Any, calltypes: Any) -> bool:
             is_adopted = getattr(func_ir.func_id.func, MARK, None) is not None
             if is_adopted and not _CHOICES.isdisjoint(map(type, typemap.values())):
-                raise errors.NotInAnOperator(
-                    "op chooses between functions and calls the chosen one, which kernels do not "
-                    "support; call each in a branch of its own: f(a) if a > 0 else g(a)"
-                )
+                raise errors.NotInAnOperator(errors.CHOICE)
             return False
 
         def apply(self) -> Any:
