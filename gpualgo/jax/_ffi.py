@@ -11,7 +11,8 @@ import ctypes
 import functools
 import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import jax
@@ -196,11 +197,41 @@ def _handle(platform: str, frame_address: Any) -> int | None:
                 extension.metadata.contents.traits = 0
                 return None
         stream = None if platform == "cpu" else _stream_of(frame)
-        with recording.suspended(), Fixed(CPU, "jax runs the program on its CPU device"):
+        fixed = Fixed(CPU, "jax runs the program on its CPU device")
+        with recording.suspended(), fixed, _with_subnormals():
             _run_frame(frame, stream)
     except BaseException as error:
         return _error(frame, error)
     return None
+
+
+def _of_libm(name: str) -> Any:
+    """Return a function of the C library's floating-point environment; None where it differs."""
+    try:
+        found = getattr(ctypes.CDLL("libm.so.6"), name)  # glibc
+    except (OSError, AttributeError):
+        return None
+    found.argtypes = [ctypes.c_void_p]
+    return found
+
+
+_get_environment, _set_environment = _of_libm("fegetenv"), _of_libm("fesetenv")
+_DEFAULT_ENVIRONMENT = -1
+
+
+@contextmanager
+def _with_subnormals() -> Iterator[None]:
+    """Compute with subnormal numbers, which XLA's threads take for zero."""
+    if _set_environment is None:
+        yield
+        return
+    saved = ctypes.create_string_buffer(64)  # a fenv_t has 32 bytes on x86-64, 8 on Arm
+    _get_environment(saved)
+    _set_environment(_DEFAULT_ENVIRONMENT)
+    try:
+        yield
+    finally:
+        _set_environment(saved)
 
 
 def _run_frame(frame: Any, stream: int | None) -> None:

@@ -297,16 +297,19 @@ def bins_of(x: Any, bins: Any, range: Any) -> Any:
             limits = jnp.iinfo(x.dtype)
             has_them = bins < limits.max + 1.0
             least = jnp.ceil(jnp.maximum(bins, float(limits.min)))
-            edges = jnp.where(has_them, jnp.where(has_them, least, 0).astype(x.dtype), limits.max)
+            most = np.array(limits.max, x.dtype)
+            edges = jnp.where(has_them, jnp.where(has_them, least, 0).astype(x.dtype), most)
         is_last = (x == edges[-1]) & (bins[-1] >= edges[-1])
         return jnp.where(is_last, len(bins) - 2, jnp.searchsorted(edges, x, side="right") - 1)
     if is_whole:
         edges = _least_integers(np.asarray(bins).tolist(), np.iinfo(x.dtype))
     else:  # the least values of x that reach the edges
         wide = np.array(bins, np.float64)
-        wide[-1] = np.nextafter(wide[-1], np.inf)
         edges = wide.astype(x.dtype)
         edges = np.where(edges < wide, np.nextafter(edges, edges.dtype.type(np.inf)), edges)
+        if edges[-1] == wide[-1]:  # the last bin has its end
+            found = jnp.searchsorted(edges, x, side="right") - 1
+            return jnp.where(x == edges[-1], len(wide) - 2, found)
     return jnp.searchsorted(edges, x, side="right") - 1
 
 

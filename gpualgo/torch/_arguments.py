@@ -50,16 +50,18 @@ def flat(xs: Sequence[Tensor], where: str) -> list[Tensor]:
     return list(xs)
 
 
-def check_segments(offsets: Any, init: Any, where: str) -> None:
-    check_number(init, where)
+def check_segments(offsets: Any, init: Any, where: str) -> Any:
+    """Return the initial value as a number of Python's."""
     if not isinstance(offsets, Tensor) or offsets.ndim != 1 or not offsets.shape[0]:
         raise TypeError(
             f"{where}: offsets must be a tensor of one dimension with the ends of the segments, "
             "one more than their number"
         )
+    return check_number(init, where)
 
 
-def check_number(init: Any, where: str) -> None:
+def check_number(init: Any, where: str) -> Any:
+    """Return an initial value as a number of Python's."""
     if init is not None and not isinstance(
         init, (int, float, complex, torch.SymInt, torch.SymFloat, np.generic)
     ):
@@ -67,10 +69,29 @@ def check_number(init: Any, where: str) -> None:
             f"{where}: init is a {type(init).__name__}, but must be a number; combine another one "
             "with the result, or give tuples an identity: gpualgo.Operator(op, identity=(1, 0))"
         )
+    return init.item() if isinstance(init, np.generic) else init
 
 
 def _kind(dtype: torch.dtype) -> int:
     return 2 if dtype.is_complex else int(dtype.is_floating_point)
+
+
+def _first(value: Any, dtype: torch.dtype, where: str) -> Tensor:
+    """Return a number as a tensor of x's dtype, or of its own if x has a lower kind."""
+    value = value.item() if isinstance(value, np.generic) else value
+    is_whole = isinstance(value, (int, torch.SymInt))
+    if not is_whole and not isinstance(value, (float, complex, torch.SymFloat)):
+        raise TypeError(
+            f"{where}: init is a {type(value).__name__}, but must be numbers or tensors"
+        )
+    kind = 0 if is_whole else 2 if isinstance(value, complex) else 1
+    if kind > _kind(dtype) or (dtype == torch.bool and value not in (0, 1)):
+        return torch.as_tensor(value)
+    if kind < 2 and dtype != torch.bool:
+        limits = torch.finfo(dtype) if _kind(dtype) else torch.iinfo(dtype)
+        if not limits.min <= value <= limits.max and value - value == 0:
+            raise ValueError(f"{where}: init {value} is out of range for {dtype}")
+    return torch.tensor(value, dtype=dtype)
 
 
 def first_values(init: Any, xs: Sequence[Tensor], dim: int, where: str) -> list[Tensor]:
@@ -88,11 +109,7 @@ def first_values(init: Any, xs: Sequence[Tensor], dim: int, where: str) -> list[
     has_tensors, found = any(isinstance(value, Tensor) for value in given), []
     for value, x in zip(given, xs, strict=True):
         shape = (*x.shape[:dim], *x.shape[dim + 1 :])
-        first = value if isinstance(value, Tensor) else torch.as_tensor(value)
-        if not isinstance(value, Tensor) and _kind(first.dtype) <= _kind(x.dtype):
-            if not x.dtype.is_signed and value < 0:  # torch.tensor wraps it
-                raise ValueError(f"{where}: init {value} is out of range for {x.dtype}")
-            first = torch.tensor(value, dtype=x.dtype)
+        first = value if isinstance(value, Tensor) else _first(value, x.dtype, where)
         if first.dtype != x.dtype:
             raise TypeError(f"{where}: init has dtype {first.dtype}, x {x.dtype}; convert one")
         try:

@@ -225,7 +225,7 @@ def segmented_reduce(
     """
     where = "segmented_reduce"
     xs = flat(tensors(x, where), where)
-    check_segments(offsets, init, where)
+    init = check_segments(offsets, init, where)
     return result(call(op, ops.segment_fold, where, (xs, offsets), (init,), vjp), x)
 
 
@@ -254,7 +254,7 @@ def segmented_inclusive_scan(
     """
     where = "segmented_inclusive_scan"
     xs = flat(tensors(x, where), where)
-    check_segments(offsets, init, where)
+    init = check_segments(offsets, init, where)
     return result(call(op, ops.segment_scan, where, (xs, offsets), (init,), vjp), x)
 
 
@@ -285,7 +285,7 @@ def segmented_exclusive_scan(
     """
     where = "segmented_exclusive_scan"
     (x,) = flat(tensors((x,), where), where)
-    check_segments(offsets, init, where)
+    init = check_segments(offsets, init, where)
     if init is None and op is not operator.add:
         raise ValueError(f"{where}: init is needed for another operator than operator.add")
     init = 0 if init is None else init
@@ -331,7 +331,7 @@ def reduce_by_index(
     """
     where = "reduce_by_index"
     tensors((indices, x), where)
-    check_number(init, where)
+    init = check_number(init, where)
     before = indices.flatten(), x.flatten(), size
     found: Tensor = call(op, ops.fold_by_index, where, before, (init,), vjp)
     return found
@@ -371,7 +371,7 @@ def reduce_by_key(
     where = "reduce_by_key"
     xs = flat(tensors(x, where), where)
     flat(tensors((keys, *xs), where), where)
-    check_number(init, where)
+    init = check_number(init, where)
     size = keys.shape[0] if size is None else size
     if keys.shape[0]:
         values, unique, count = call(op, ops.fold_by_key, where, (keys, xs), (init,), vjp)

@@ -43,6 +43,14 @@ def _dense(grads: Any, like: Tensors) -> list[Tensor]:
     ]
 
 
+def _like(found: Tensors, xs: Tensors) -> list[Tensor]:
+    """Return gradients, of real numbers beside complex ones without their imaginary parts."""
+    return [
+        g.real if g.is_complex() and not x.is_complex() else g
+        for g, x in zip(found, xs, strict=True)
+    ]
+
+
 def _partials(operator: Operator, left: Tensors, right: Tensors) -> tuple[Matrix, Matrix]:
     """Return the derivatives, conjugated as PyTorch's gradients are; those of integers are 0."""
     found = partials(operator, left, right)
@@ -127,7 +135,8 @@ def of_scan(ctx: Any, grads: Any) -> tuple[Any, ...]:
     grads = _dense(grads, ys)
     n = xs[0].shape[dim]
     if not n:
-        return grads, [torch.zeros_like(x.squeeze(dim)) for x in first], None, None, None, None
+        of_init = [torch.zeros_like(x.squeeze(dim)) for x in first]
+        return _like(grads, xs), of_init, None, None, None, None
     if ctx.reverse:
         xs, ys, grads = ([x.flip(dim) for x in each] for each in (xs, ys, grads))
     if ctx.exclusive:  # an inclusive scan of all elements but the last, behind the first value
@@ -146,7 +155,7 @@ def of_scan(ctx: Any, grads: Any) -> tuple[Any, ...]:
     if ctx.reverse:
         found = [x.flip(dim) for x in found]
     of_init = [x.squeeze(dim) for x in heads] if ctx.has_init else []
-    return found, of_init, None, None, None, None
+    return _like(found, xs), _like(of_init, xs[: len(of_init)]), None, None, None, None
 
 
 def keep_fold(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
@@ -162,6 +171,7 @@ def of_fold(ctx: Any, grads: Any) -> tuple[Any, ...]:
     n = xs[0].shape[dim]
     (x, *_), (g, *_) = xs, grads
     if not n or operator.known == "add":
+        grads = _like(grads, xs)
         return [g.expand_as(x) for g, x in zip(grads, xs, strict=True)], (
             [g.squeeze(dim) for g in grads] if init else []), None, None  # fmt: skip
     if not init and operator.known in ("maximum", "minimum"):
@@ -175,7 +185,8 @@ def of_fold(ctx: Any, grads: Any) -> tuple[Any, ...]:
             for x, g in zip(xs, grads, strict=True)]  # fmt: skip
     first = [x.to(g.device).unsqueeze(dim) for x in init]
     found, heads = _of_rows(operator, xs, scanned, last, first, dim)
-    return found, [x.squeeze(dim) for x in heads], None, None
+    of_init = [x.squeeze(dim) for x in heads]
+    return _like(found, xs), _like(of_init, xs[: len(of_init)]), None, None
 
 
 def _shared(weights: Tensor, g: Tensor, dim: int) -> Tensor:
@@ -277,7 +288,7 @@ def _of_segments(
     q = [[torch.where(alone, float(i == k), x) for k, x in enumerate(row)]
          for i, row in enumerate(q)]  # fmt: skip
     general = ctx.operator._replace(known=None)  # a sum's p is zero where segments begin
-    return _times(_accumulated(general, p, grads, 0), q)
+    return _like(_times(_accumulated(general, p, grads, 0), q), xs)
 
 
 def of_segment_scan(ctx: Any, grads: Any) -> tuple[Any, ...]:

@@ -47,6 +47,7 @@ _TWINS = {
 }  # fmt: skip
 _MAX, _MIN = max, min
 _CONSTANT = (types.ModuleType, types.BuiltinFunctionType, np.ufunc, type)
+_MODULES = ("builtins", "cmath", "math", "numpy", "operator", "torch")  # that nobody changes
 
 
 def find(name: str) -> Operator:
@@ -121,8 +122,15 @@ def _parsed(op: Any, vjp: Any, where: str, num_arguments: int) -> Operator:
             frozen(compiled.fn), identity=compiled.identity, commutative=compiled.commutative
         )
     if vjp is not None:
-        vjp = tuple([d if is_closed(d) else rebound(d, lambda value: value, {}) for d in vjp])
+        vjp = tuple([d if is_closed(d) else rebound(d, _as_now, {}) for d in vjp])
     return Operator(compiled, known, vjp, where)
+
+
+def _as_now(value: Any) -> Any:
+    """Return what a derivative reads; a module as its variables are now."""
+    if isinstance(value, types.ModuleType) and not _is_constant(value):
+        return types.SimpleNamespace(**vars(value))
+    return value
 
 
 def _name_of(parsed: Operator) -> str | None:
@@ -145,9 +153,15 @@ def is_closed(fn: Any) -> bool:
     functions = functions_of(fn, [])
     return all(
         not (each.__defaults__ or each.__kwdefaults__ or each.__closure__)
-        and all(isinstance(v, _CONSTANT) or python_function(v) for _, v in variables_of(each))
+        and all(_is_constant(v) or python_function(v) for _, v in variables_of(each))
         for each in functions
     ) and (bool(functions) or isinstance(fn, _CONSTANT))
+
+
+def _is_constant(value: Any) -> bool:
+    if isinstance(value, types.ModuleType):
+        return value.__name__.partition(".")[0] in _MODULES
+    return isinstance(value, _CONSTANT)
 
 
 ADD = "add"
@@ -277,6 +291,8 @@ def _for_tensors(value: Any) -> Any:
     if isinstance(value, types.FunctionType):
         names = {"max": _torch.maximum, "min": _torch.minimum}
         return rebound(value, _for_tensors, names)
+    if isinstance(value, types.ModuleType):
+        return _FOR_TENSORS.get(value, value)
     if isinstance(value, _CONSTANT):
         return _FOR_TENSORS.get(value, getattr(_torch, getattr(value, "__name__", ""), value))
     return value

@@ -236,7 +236,11 @@ def ordered(outs: Tensors, x: Tensor, descending: bool, dim: int) -> None:
     values, indices = outs
     if x.numel():
         ga.argsort(x, descending=descending, axis=dim, out=indices)
-        torch.gather(x, dim, indices, out=values)
+        signed = _SIGNED.get(x.dtype, x.dtype)  # PyTorch does not gather unsigned numbers
+        torch.gather(x.view(signed), dim, indices, out=values.view(signed))
+
+
+_SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: torch.int64}
 
 
 def _of_k(x: Tensor, k: int, largest: bool, dim: int) -> tuple[Tensor, Tensor]:

@@ -168,3 +168,31 @@ def test_searchsorted() -> None:
         same(jax.vmap(lambda v: gj.searchsorted(a, v, side=side))(v), np.searchsorted(a, v, side))  # noqa: B023
     same(gj.searchsorted(a, jnp.float32(3)), np.searchsorted(a, 3))
     same(gj.searchsorted(-a, -v, less=lambda x, y: x > y, dtype=np.int16), np.searchsorted(a, v))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "bfloat16"])
+@pytest.mark.parametrize("last", [0.0, 1.5])
+def test_an_element_at_the_last_edge_has_a_gradient(dtype: str, last: float) -> None:
+    """The next number after 0 is subnormal, which XLA takes for 0."""
+    x, weights = jnp.array([-0.5, last], dtype), jnp.ones(2)
+
+    def counts(w: Any) -> Any:
+        return gj.histogram(x, 2, (-1.0, last), weights=w)
+
+    assert counts(weights).sum() == 2
+    assert jax.grad(lambda w: counts(w).sum())(weights).tolist() == [1, 1]
+
+
+def test_unsigned_samples_with_traced_edges_have_gradients() -> None:
+    x, edges = jnp.array([1, 2], "uint32"), jnp.array([0, 1.5, 3])
+    found = jax.grad(lambda w: gj.histogram(x, edges, weights=w)[1])(jnp.ones(2))
+    assert found.tolist() == [0, 1]
+
+
+def test_subnormal_numbers_are_kept() -> None:
+    """XLA's threads take them for 0."""
+    numbers = np.array([3e-45, 1e-45, 0, 2e-44, 1e-44], np.float32)
+    x = jax.device_put(numbers)
+    assert np.asarray(gj.sort(x)).tobytes() == np.sort(numbers).tobytes()
+    assert gj.argsort(x).tolist() == [2, 1, 0, 4, 3]
+    assert gj.select(x, lambda a: a > 0, size=5).count == 4

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -152,6 +153,85 @@ def test_captured_values_are_those_of_the_call(device: str) -> None:
         torch.testing.assert_close(found, wanted)
         (gradient,) = torch.autograd.grad(found.sum(), x)
         torch.testing.assert_close(gradient, torch.autograd.grad(wanted.sum(), x)[0])
+
+
+def _by_module(a: Any, b: Any) -> Any:
+    return a * settings.FACTOR + b
+
+
+settings = ModuleType("utils")  # torch has a module of this name
+
+
+@pytest.mark.parametrize("vjp", [None, (lambda a, b: a * 0 + settings.FACTOR, lambda a, b: 1.0)])
+def test_variables_of_modules_are_those_of_the_call(device: str, vjp: Any) -> None:
+    x = torch.tensor([1.0, 2.0, 3.0], device=device, requires_grad=True)
+    settings.FACTOR = 2.0
+    total = gt.reduce(x, None, _by_module, vjp=vjp)
+    settings.FACTOR = 5.0
+    total.backward()
+    assert total.item() == 11
+    assert x.grad is not None
+    assert x.grad.tolist() == [4, 2, 1]
+
+
+@pytest.mark.parametrize("dtype", [torch.uint16, torch.uint32, torch.uint64])
+def test_unsigned_numbers_are_sorted(device: str, dtype: torch.dtype) -> None:
+    x = torch.tensor([[3, 1, 2], [9, 8, 7]], device=device).to(dtype)
+    values, order = gt.sort(x, dim=1, descending=True)
+    assert (values.dtype, order.tolist()) == (dtype, [[0, 2, 1], [0, 1, 2]])
+    assert values.long().tolist() == [[3, 2, 1], [9, 8, 7]]
+
+
+@pytest.mark.parametrize("init", [np.float32(1), np.int8(1), np.bool_(1), np.float64(1)])
+def test_initial_values_may_be_numpys(device: str, init: Any) -> None:
+    x, ends = torch.ones(3, device=device), torch.tensor([0, 3], device=device)
+    index = torch.tensor([0, 1, 1], device=device, dtype=torch.int32)
+    assert gt.reduce(x, init).item() == 4
+    assert gt.segmented_reduce(x, ends, init).tolist() == [4]
+    assert gt.segmented_exclusive_scan(x, ends, init).tolist() == [1, 2, 3]
+    assert gt.reduce_by_index(index, x, 2, init).tolist() == [2, 3]
+
+
+def test_complex_numbers_beside_real_ones_have_gradients(device: str) -> None:
+    def both(a: Any, b: Any) -> Any:
+        return a[0] * b[0], a[1] + b[1]
+
+    def total(c: Any, r: Any) -> Any:
+        scanned = gt.inclusive_scan((c, r), None, both)
+        exclusive = gt.exclusive_scan((c, r), (1 + 0j, 0.5), both)
+        known = ga.Operator(both, identity=(1, 0))
+        segments = gt.segmented_reduce((c, r), offsets, None, known)
+        return sum((a.abs().square() * b).sum() for a, b in (scanned, exclusive, segments))
+
+    offsets = torch.tensor([0, 2, 4], device=device)
+    c = torch.tensor([1 + 1j, 2, -1j, 0.5], device=device, dtype=torch.complex128)
+    r = torch.tensor([1.0, 2, 3, -1], device=device, dtype=torch.float64)
+    inputs = [x.requires_grad_() for x in (c, r)]
+    assert torch.autograd.gradcheck(total, inputs)
+
+
+@pytest.mark.parametrize(
+    ("init", "dtype", "error"),
+    [
+        (1e10, torch.float16, ValueError), (300, torch.uint8, ValueError),
+        (-1, torch.uint64, ValueError), (10**400, torch.float32, ValueError),
+        (2, torch.bool, TypeError), (1.5, torch.int32, TypeError), ("a", torch.int8, TypeError),
+        ((None,), torch.float32, TypeError),
+    ],
+)  # fmt: skip
+def test_initial_values_that_x_cannot_hold(
+    device: str, init: Any, dtype: torch.dtype, error: type[Exception]
+) -> None:
+    x = torch.ones(2, device=device).to(dtype)
+    with pytest.raises(error, match="init"):
+        gt.reduce(x, init)
+
+
+def test_initial_values_at_the_ends_of_a_dtype(device: str) -> None:
+    for init, dtype in ((2**63, torch.uint64), (float("inf"), torch.float16), (1, torch.bool)):
+        x = torch.zeros(2, device=device).to(dtype)
+        assert gt.reduce(x, init, max).item() == init
+    assert math.isnan(gt.reduce(torch.zeros(2, device=device), math.nan).item())
 
 
 def _per_operator(op: Any, **options: Any) -> list[Callable[..., Any]]:
