@@ -90,6 +90,12 @@ def test_no_elements(backend: Backend) -> None:
     assert ga.top_k(backend.to_device(np.arange(9)), 0).values.shape == (0,)
 
 
+@pytest.mark.parametrize("shape", [(700,), (3, 700), (3, 20), (200, 5000)])
+def test_no_ranks(backend: Backend, shape: tuple[int, ...]) -> None:
+    found = ga.kth_value(backend.to_device(np.zeros(shape, np.float32)), [])
+    assert found.shape == (0, *shape[:-1])
+
+
 def test_many_ranks(backend: Backend) -> None:
     check_ranks(backend, some((2, 700), "float32"), list(range(0, 700, 50)))
 

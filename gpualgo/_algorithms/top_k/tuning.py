@@ -119,7 +119,7 @@ def strategy_of_ranks(num_rows: int, row_items: int, itemsize: int, ranks: Seque
     shared = is_shared(num_rows, row_items, itemsize) and launches <= MOST_SHARED_LAUNCHES
     if not shared and row_items >= LONG_ROW * num_rows:
         return LONG
-    if row_items <= WARP_ROW and max(ranks) < WARP:
+    if row_items <= WARP_ROW and all(rank < WARP for rank in ranks):
         return SHORT
     are_many = num_rows >= LEAST_ROWS and num_rows * row_items >= MANY_ITEMS
     if is_copied and (are_many or num_rows >= MANY_ROWS):
