@@ -270,7 +270,8 @@ class Rewriter:
     def _rewrite_plain_call(self, statement: Any, call: Any, fn: Any) -> None:
         if fn is enumerate and [name for name, _ in call.kws] == ["start"]:
             call.args, call.kws = [*call.args, call.kws[0][1]], ()
-        _check_arguments(call, fn.__name__)
+        if call.kws:
+            _check_arguments(call, fn.__name__)
         conversions = ["plain" if fn in (range, slice) else "uniform"] * len(call.args)
         if fn is enumerate:
             conversions[1:] = ["plain"] * len(conversions[1:])
