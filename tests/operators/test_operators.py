@@ -521,3 +521,26 @@ def test_fields_are_read_by_name_as_numpys(backend: Backend) -> None:
     ):  # numbers have no fields, also of an attribute's name
         with pytest.raises(ga.CompileError, match="a number has no items"):
             ga.transform(lambda a: a["real"], backend.to_device(x))
+
+
+FLOATS, INTEGERS = ["float16", "float32", "float64"], ["int8", "uint16", "int64"]
+COMMUTING = {
+    np.fmax: FLOATS + INTEGERS, np.fmin: FLOATS + INTEGERS, np.logaddexp: FLOATS,
+    np.logaddexp2: FLOATS, np.hypot: FLOATS, np.gcd: INTEGERS, np.lcm: INTEGERS,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("fn", "dtype"), [(fn, dtype) for fn, found in COMMUTING.items() for dtype in found]
+)
+def test_what_is_known_to_commute_does(backend: Backend, fn: Function, dtype: str) -> None:
+    assert ga.Operator(fn).commutative
+    kind = np.dtype(dtype)
+    limits: Any = np.finfo(kind) if kind.kind == "f" else np.iinfo(kind)
+    odd = [limits.max, limits.min, 0, 1, 2, 3, 7, 100]
+    if kind.kind == "f":
+        odd += [np.inf, -np.inf, np.nan, -0.0, 0.3, -1e-3, limits.smallest_subnormal]
+    a, b = (each.ravel() for each in np.meshgrid(*2 * [np.array(odd, kind)]))
+    x, y = backend.to_device(a.copy()), backend.to_device(b.copy())
+    found, turned = (backend.to_host(ga.transform(fn, *pair)) for pair in ((x, y), (y, x)))
+    np.testing.assert_array_equal(found, turned)  # of two zeros the first one's sign counts

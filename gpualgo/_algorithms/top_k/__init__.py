@@ -213,8 +213,8 @@ def kth_value(
     Notes
     -----
     Order and cost are those of `top_k` with ``mode="smallest"``. On a GPU up to eight ranks are
-    found together. Many rows, or for more ranks all, are sorted where that is faster; temporary
-    storage is then as large as `x` or twice that.
+    found together. For more ranks, and of many rows where it is faster, the rows are sorted:
+    temporary storage is then as large as `x` or twice that.
 
     >>> int(ga.kth_value(np.array([3, 9, 4, 9, 5]), 2))
     5

@@ -238,7 +238,7 @@ class _Builder(Builder):
     # Strategies.
 
     def _add_small(self, first: int, count: int, values: tuple[int, int], positions: int) -> None:
-        """Add a sort of rows by a lane for each element, which writes some ranks of each row."""
+        """Add a sort of rows in registers, which writes some ranks of each row."""
         job = self._job(0 if positions == NONE else _POSITION_BYTES)
         slots = {
             "keys": self._rows, "values": NONE, "output_keys": values, "output_values": positions

@@ -104,10 +104,9 @@ MOST_COPIED = 1 << 34  # bytes: a sort takes as much temporary storage, or twice
 def strategy_of_ranks(num_rows: int, row_items: int, itemsize: int, ranks: Sequence[int]) -> str:
     """Return how the elements of some ranks are found: BLOCK and SHORT find one after another.
 
-    Of 2^24 elements on an H200, in us: one rank by SMALL, one and two by a sort, one by BLOCK or,
-    in 64 rows, SHARED. float32, rows of 8 75, 100, 120, 12,600; of 64 –, 341, 350, 1690; of 1024
-    –, 153, 156, 184; of 16,384 –, 172, 174, 118; of 65,536 –, 339, 344, 162; 64 rows –, 327, 329,
-    196. float64, rows of 1024 –, 302, 306, 230; float16 –, 94, 99, 244.
+    Of 2^24 elements on an H200, in us: one and two ranks by a sort, one by BLOCK or, in 64 rows,
+    SHARED. float32, rows of 1024 153, 156, 184; of 16,384 172, 174, 118; of 65,536 339, 344, 162;
+    64 rows 327, 329, 196. float64, rows of 1024 302, 306, 230; float16 94, 99, 244.
     """
     count = len(ranks)
     is_copied = num_rows * row_items * itemsize <= MOST_COPIED
