@@ -59,8 +59,7 @@ def text_of(args: Sequence[Any]) -> str:
         else ("true" if arg else "false") if isinstance(arg, bool)
         else str(arg) if isinstance(arg, int)
         else _name_of(arg) if isinstance(arg, np.dtype)
-        else arg.text if hasattr(arg, "text")
-        else records.cpp_name(arg)
+        else getattr(arg, "text", None) or records.cpp_name(arg)
         for arg in args
     ])  # fmt: skip
 

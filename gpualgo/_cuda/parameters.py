@@ -15,6 +15,7 @@ different struct does not compile.
 
 from __future__ import annotations
 
+import itertools
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -70,8 +71,8 @@ class Packed(NamedTuple):
 class Parameters:
     """A C++ struct that a kernel takes as its parameter, or a struct within one."""
 
-    __slots__ = ("_leaves", "_make", "_num_taken", "_tail", "alignment", "fields", "head", "name",
-                 "size")  # fmt: skip
+    __slots__ = ("_fixed", "_leaves", "_make", "_tail", "_tail_leaves", "_taken", "alignment",
+                 "fields", "head", "name", "size")  # fmt: skip
     alignment: int
     size: int
 
@@ -89,11 +90,14 @@ class Parameters:
             end = begin + kind.size
         self.size = _up(max(1, end), self.alignment)
         self._leaves = list(_leaves_of(self, "", 0))
-        self._num_taken = sum(1 for _ in takewhile(lambda leaf: leaf.is_taken, self._leaves))
-        fixed = self._leaves[self._num_taken :]
-        begin = fixed[0].offset if fixed else self.size
-        self.head = _struct_of(self._leaves[: self._num_taken], 0, begin)
-        self._tail = _struct_of(fixed, begin, self.size)
+        num_leaves = len(self._leaves)
+        num_taken = sum(1 for _ in takewhile(lambda leaf: leaf.is_taken, self._leaves))
+        self._taken = _part_of(self, itertools.count(), range(num_taken))
+        self._fixed = _part_of(self, itertools.count(), range(num_taken, num_leaves))
+        self._tail_leaves = self._leaves[num_taken:]
+        begin = self._tail_leaves[0].offset if self._tail_leaves else self.size
+        self.head = _struct_of(self._leaves[:num_taken], 0, begin)
+        self._tail = _struct_of(self._tail_leaves, begin, self.size)
 
     def __getitem__(self, count: int) -> Array:
         return Array(self, count)
@@ -105,11 +109,14 @@ class Parameters:
 
     def pack(self, **fixed: Any) -> Packed:
         """Return the packed fields that do not change from call to call."""
-        leaves = self._leaves[self._num_taken :]
-        values = self._values(leaves, fixed, "values")
+        values: list[Any] = []
+        self._gather(self._fixed, fixed, "", "values", values)
         numbers: list[Any] = []
-        for leaf, value in zip(leaves, values, strict=True):
-            items = (value,) if leaf.make is None else leaf.make(value)
+        for leaf, value in zip(self._tail_leaves, values, strict=True):
+            if leaf.make is None:
+                numbers.append(value)
+                continue
+            items = leaf.make(value)
             if len(items) != leaf.numbers:
                 raise TypeError(
                     f"{self.name}: {leaf.path} got {len(items)} numbers; give {leaf.numbers}"
@@ -122,7 +129,8 @@ class Parameters:
 
         `takes` maps each field of the head to an index, or to (index, offset).
         """
-        entries = self._values(self._leaves[: self._num_taken], takes, "places")
+        entries: list[Any] = []
+        self._gather(self._taken, takes, "", "places", entries)
         pairs = [(index, 0) if isinstance(index, int) else index for index in entries]
         indices, offsets = zip(*pairs, strict=True)
         return indices, offsets
@@ -159,32 +167,48 @@ class Parameters:
             if isinstance(kind, Parameters):
                 yield from kind.offsets(f"{name}.", offset + begin)
 
-    def _values(self, leaves: list[_Leaf], mapping: Mapping[str, Any], what: str) -> list[Any]:
-        values = dict(self._spread(self, mapping, ""))
-        missing = [leaf.path for leaf in leaves if leaf.path not in values]
-        if missing:
-            raise TypeError(f"{self.name}: {what} are missing; give {', '.join(missing)}")
-        unknown = values.keys() - {leaf.path for leaf in leaves}
-        if unknown:
-            raise TypeError(f"{self.name} takes no {what} for {', '.join(sorted(unknown))}")
-        return [values[leaf.path] for leaf in leaves]
-
-    def _spread(self, kind: Kind, value: Any, path: str) -> Iterator[tuple[str, Any]]:
-        """Yield path and value of each leaf of a value."""
-        if _is_leaf(kind):
-            yield path, value
-        elif isinstance(kind, Array):
+    def _gather(self, part: _Part, value: Any, path: str, what: str, into: list[Any]) -> None:
+        """Append the value of each leaf of a part, in order."""
+        kind, parts = part
+        if isinstance(kind, Array):
             if len(value) != kind.count:
                 raise TypeError(f"{self.name}: {path} got {len(value)} values; give {kind.count}")
-            for i, item in enumerate(value):
-                yield from self._spread(kind.item, item, f"{path}[{i}]")
-        elif isinstance(kind, Parameters):
-            for field, item in value.items():
-                name = f"{path}.{field}" if path else field
-                if field not in kind.fields:
-                    fields = ", ".join(kind.fields)
-                    raise TypeError(f"{self.name} has no field {name}; it has {fields}")
-                yield from self._spread(kind.fields[field][1], item, name)
+            for i, inner in parts.items():
+                if inner is None:
+                    into.append(value[i])
+                else:
+                    self._gather(inner, value[i], f"{path}[{i}]", what, into)
+            return
+        if value.keys() != parts.keys():
+            self._check_names(part, value, path, what)
+        for field, inner in parts.items():
+            if inner is None:
+                into.append(value[field])
+            else:
+                self._gather(inner, value[field], f"{path}.{field}" if path else field, what, into)
+
+    def _check_names(self, part: _Part, value: Mapping[str, Any], path: str, what: str) -> None:
+        fields = part.kind.fields if isinstance(part.kind, Parameters) else {}
+        path = f"{path}." if path else ""
+        for field in value:
+            if field not in fields:
+                given = ", ".join(fields)
+                raise TypeError(f"{self.name} has no field {path}{field}; it has {given}")
+        missing = [path + field for field in part.parts if field not in value]
+        if missing:
+            raise TypeError(f"{self.name}: {what} are missing; give {', '.join(missing)}")
+        unknown = [
+            path + field for field in value if field not in part.parts and value[field] != {}
+        ]
+        if unknown:
+            raise TypeError(f"{self.name} takes no {what} for {', '.join(sorted(unknown))}")
+
+
+class _Part(NamedTuple):
+    """A struct or an array, and those of its parts that are given together; a leaf is None."""
+
+    kind: Kind
+    parts: dict[Any, _Part | None]
 
 
 Kind: TypeAlias = Scalar | Array | Parameters
@@ -215,6 +239,21 @@ def _is_leaf(kind: Kind) -> bool:
     if isinstance(kind, Array):
         return isinstance(kind.item, Scalar) and not kind.item.is_taken
     return isinstance(kind, Scalar) or kind._make is not None
+
+
+def _part_of(kind: Any, numbers: Iterator[int], chosen: range) -> _Part:
+    """Return the parts of a kind whose leaves are chosen by their `numbers`."""
+    is_array = isinstance(kind, Array)
+    places = enumerate([kind.item] * kind.count) if is_array else kind.fields.items()
+    parts: dict[Any, _Part | None] = {}
+    for place, inner in places:
+        inner = inner if is_array else inner[1]
+        if _is_leaf(inner):
+            if next(numbers) in chosen:
+                parts[place] = None
+        elif (part := _part_of(inner, numbers, chosen)).parts:
+            parts[place] = part
+    return _Part(kind, parts)
 
 
 def _leaves_of(kind: Kind, path: str, offset: int, is_part: bool = False) -> Iterator[_Leaf]:

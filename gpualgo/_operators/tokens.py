@@ -81,10 +81,23 @@ def _is_plain_function_of(fn: Any, code: Any) -> bool:
 
 
 def _is_alike(fn: Any, known: Any, depth: int = 8) -> bool:
-    """Return whether a function has the code of a known one and reads the same objects."""
+    """Return whether a value is the same as a known one in every operator.
+
+    An integer or a text is if it is equal, a function if it has the same code and reads such
+    values, a tuple if its items are.
+    """
     if fn is known:
         return True
-    if type(fn) is not types.FunctionType or type(known) is not types.FunctionType or not depth:
+    kind = type(fn)
+    if kind is not type(known) or not depth:
+        return False
+    if kind is int or kind is str or issubclass(kind, np.integer):
+        return bool(fn == known)
+    if kind is tuple:
+        return len(fn) == len(known) and all(
+            _is_alike(item, other, depth - 1) for item, other in zip(fn, known, strict=True)
+        )
+    if kind is not types.FunctionType:
         return False
     if fn.__code__ is not known.__code__ or fn.__defaults__ is not known.__defaults__:
         return False
@@ -102,14 +115,14 @@ def _is_alike(fn: Any, known: Any, depth: int = 8) -> bool:
 
 
 def _defaults_match(defaults: tuple[Any, ...] | None, known: tuple[Any, ...] | None) -> bool:
-    if defaults is None or known is None or len(defaults) != len(known) or ANY not in known:
+    if defaults is None or known is None or len(defaults) != len(known):
         return False
     pairs = zip(defaults, known, strict=True)
-    return all(value is expected or expected is ANY for value, expected in pairs)
+    return all(expected is ANY or _is_alike(value, expected) for value, expected in pairs)
 
 
 class Guard:
-    """The objects that a key was made from: the key is valid while all are identical."""
+    """The objects that a key was made from: the key is valid while all are the same."""
 
     __slots__ = (
         "_fixed_cells", "are_own", "arrays", "attributes", "cells", "code", "defaults", "globals",

@@ -21,6 +21,7 @@ from support import Backend
 
 import gpualgo as ga
 from gpualgo._base import disk_cache
+from gpualgo._base.errors import CompileError
 from gpualgo._cpu import kernels as cpu_operator
 from gpualgo._cuda import build
 from gpualgo._operators import key
@@ -237,6 +238,8 @@ def test_warm_calls_read_operators_by_their_guards(monkeypatch: pytest.MonkeyPat
         lambda: ga.reduce(ga.lazy.transform(operator.mul, x, x)),
         eval("lambda: ga.count(x, lambda a: a > 5)", {"ga": ga, "x": x}),
         lambda: ga.reduce_by_key(x, x, None, lambda a, b: helper(a, b)),
+        *[(lambda made=made: ga.transform(made(), x)) for made in _OF_NEW_INTEGERS],
+        lambda: ga.transform(lambda a, n: a * n, x, int("1000")),
     ]
     with ga.default_device("cpu"):
         for call in calls:
@@ -245,6 +248,61 @@ def test_warm_calls_read_operators_by_their_guards(monkeypatch: pytest.MonkeyPat
             with monkeypatch.context() as patch:
                 patch.setattr(key, "take_snapshot", None)
                 call()
+
+
+def _op_of(n: Any) -> Callable[..., Any]:
+    return lambda a: a * n
+
+
+def _op_of_item(shape: tuple[Any, ...]) -> Callable[..., Any]:
+    return lambda a: a * shape[1]
+
+
+def _op_of_default(value: Any) -> Callable[..., Any]:
+    return lambda a, n=value: a * n
+
+
+def _op_inside(n: Any) -> Callable[..., Any]:
+    inner = _op_of(n)
+    return lambda a: inner(a) + 1
+
+
+_OF_NEW_INTEGERS: list[Callable[[], Callable[..., Any]]] = [  # of equal integers: new objects
+    lambda: _op_of(int("1000")),
+    lambda: _op_of(np.int64(1000)),
+    lambda: _op_of_item((3, int("1000"))),
+    lambda: _op_of_default(int("1000")),
+    lambda: _op_inside(int("1000")),
+]
+_ALIKE: list[Any] = [
+    1000, 1000.0, np.int16(1000), np.int64(1000), np.float32(1000), np.uint16(1000), 1000 + 0j,
+    1001, 1, True, np.True_, np.int8(1), 1.0, 0, False, -0.0, 0.0, 300, 70_000,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("of", [_op_of, _op_of_item, _op_of_default, _op_inside])
+def test_equal_numbers_of_other_types_are_told_apart(
+    backend: Backend, of: Callable[..., Any]
+) -> None:
+    """Each result has the dtype and the bits that a function seen for the first time gives."""
+    x = np.array([-2, 0, 3], np.int8)
+    given = backend.to_device(x)
+
+    def result(value: Any) -> Any:
+        try:
+            y = ga.transform(of((3, value) if of is _op_of_item else value), given)
+        except CompileError as error:  # 1000 is no int8
+            return type(error)
+        return y.dtype, backend.to_host(y).tobytes()
+
+    expected = {}
+    for i, value in enumerate(_ALIKE):
+        key.codes.clear()
+        expected[i] = result(value)
+    key.codes.clear()
+    order = [*range(len(_ALIKE)), *range(len(_ALIKE) - 1, -1, -1), *range(0, len(_ALIKE), 3)]
+    for i in order:
+        assert result(_ALIKE[i]) == expected[i], repr(_ALIKE[i])
 
 
 limit: Any = 3.0
