@@ -9,6 +9,7 @@ One file of more than 300 lines: who needs one of these fakes needs the others.
 
 from __future__ import annotations
 
+import copy
 import ctypes
 import functools
 import gc
@@ -288,6 +289,15 @@ class FakeArray:
         self.memory = _aligned(size * int(np.prod(shape)))
         self.strides = np.empty(shape, dtype).strides
         self.data = SimpleNamespace(ptr=self.memory.ctypes.data, device_id=ordinal)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, index: slice) -> FakeArray:
+        part = copy.copy(self)
+        part.shape = (len(range(self.shape[0])[index]), *self.shape[1:])
+        assert not index.start, "only the first elements are taken"
+        return part
 
 
 class FakeLibrary:

@@ -181,8 +181,8 @@ class Launch:
     """
 
     __slots__ = (
-        "_groups", "_head", "_overlaps", "_tail", "device", "free", "grid", "handle", "kernel",
-        "offsets", "pack", "pick", "shared_bytes", "slots", "submit", "threads",
+        "_groups", "_head", "_overlaps", "_parameters", "_tail", "device", "free", "grid", "handle",
+        "kernel", "offsets", "pack", "pick", "shared_bytes", "slots", "submit", "threads",
     )  # fmt: skip
 
     def __init__(
@@ -195,16 +195,12 @@ class Launch:
         `groups`: the grid has so many groups of blocks, a power of two each. Those of a group may
         wait for each other: if it has several, all run at the same time (a cooperative launch).
         """
-        if grid > MAX_GRID:
-            raise ValueError(
-                f"the call needs {grid} blocks in one launch, of which a GPU takes {MAX_GRID}; "
-                "call for parts of the arrays"
-            )
-        self.kernel, self.grid, self.threads, self.device = kernel, grid, threads, device
+        self.kernel, self.threads, self.device = kernel, threads, device
         self.shared_bytes = shared_bytes
-        self._overlaps, self._groups = overlaps, groups if grid > groups else 0
+        self._overlaps, self._groups = overlaps, groups
         kernel.allow_shared(shared_bytes, device)
-        self._head, self._tail = packed.parameters.head, packed.tail
+        self._parameters, self._head = packed.parameters, packed.parameters.head
+        self._set_size(grid, packed)
         self.pack, self.handle = self._head.pack_into, kernel.handle
         if NUMBERS in packed.parameters.fields:
             takes = {NUMBERS: AT_NUMBERS, **takes}
@@ -216,7 +212,23 @@ class Launch:
         )
         self.offsets = offsets if any(offsets) else None
         self.submit = kernel.wrapped(driver.api().cuLaunchKernelEx)
+
+    def _set_size(self, grid: int, packed: Packed) -> None:
+        if grid > MAX_GRID:
+            raise ValueError(
+                f"the call needs {grid} blocks in one launch, of which a GPU takes {MAX_GRID}; "
+                "call for parts of the arrays"
+            )
+        self.grid, self._tail = grid, packed.tail
         self.free: list[Block] = []
+
+    def resized(self, grid: int, **fixed: Any) -> Launch:
+        """Return the launch of the same kernel on the same addresses, for another size."""
+        launch: Launch = object.__new__(Launch)
+        for name in _OF_ALL_SIZES:
+            setattr(launch, name, getattr(self, name))
+        launch._set_size(grid, self._parameters.pack(**fixed))
+        return launch
 
     def new_block(self) -> Block:
         api = driver.api()
@@ -224,9 +236,10 @@ class Launch:
         config.gridDimX, config.gridDimY, config.gridDimZ = self.grid, 1, 1
         config.blockDimX, config.blockDimY, config.blockDimZ = self.threads, 1, 1
         config.sharedMemBytes = self.shared_bytes
-        if self._overlaps or self._groups:
+        is_grouped = 0 < self._groups < self.grid
+        if self._overlaps or is_grouped:
             attribute, kinds = api.CUlaunchAttribute(), api.CUlaunchAttributeID
-            if self._groups:
+            if is_grouped:
                 attribute.id = kinds.CU_LAUNCH_ATTRIBUTE_COOPERATIVE
                 attribute.value.cooperative = 1
             else:
@@ -288,6 +301,7 @@ class Launch:
         driver.check((status,), f"launching {self.kernel.name}")
 
 
+_OF_ALL_SIZES = tuple(name for name in Launch.__slots__ if name not in ("_tail", "free", "grid"))
 VALUE, GIVEN, FIRST, NONE = range(4)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -107,6 +107,24 @@ def launch(
         kernel, grid, threads, packed, device, takes, shared_bytes=shared_bytes, overlaps=overlaps,
         groups=groups,
     )  # fmt: skip
+
+
+def launch_again(
+    launches: dict[Any, Launch] | None, key: Any, spec: Callable[[], Spec], device: int, grid: int,
+    threads: int, takes: Mapping[str, Any], *, shared_bytes: int = 0, **fixed: Any,
+) -> Launch:  # fmt: skip
+    """Return the launch of a kernel, made from the one that `launches` has for the key, if any.
+
+    The key says all that spec, threads, shared memory and `takes` depend on, among the problems
+    that share `launches` (see `Problem.of_length`).
+    """
+    known = None if launches is None else launches.get(key)
+    if known is not None:
+        return known.resized(grid, **fixed)
+    made = launch(spec(), device, grid, threads, takes, shared_bytes=shared_bytes, **fixed)
+    if launches is not None:
+        launches[key] = made
+    return made
 
 
 def is_aligned(operands: Sequence[records.Element], items: int, alignment: int) -> bool:

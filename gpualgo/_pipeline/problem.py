@@ -34,7 +34,7 @@ from gpualgo._pipeline.checks import RowInit
 
 if TYPE_CHECKING:
     from gpualgo._cpu.plan import Plan as CPUPlan
-    from gpualgo._cuda.plan import Plan
+    from gpualgo._cuda.plan import Launch, Plan
     from gpualgo._pipeline.auto import Choice
 
 # --- Per-row initial values: init as arrays that are extra inputs, so that no call waits for them.
@@ -185,6 +185,10 @@ class Problem:
     """
 
     max_kept: ClassVar[int] = 4096  # cached problems of one algorithm
+    # The attributes that hold the length or the shape of inputs that are contiguous and have one
+    # dimension, if nothing else of a problem depends on the length; None: something does. Each
+    # class declares its own.
+    sized: ClassVar[tuple[str, ...] | None] = None
     problems: ClassVar[Memo[Problem]]
     num_bytes = 0  # of memory held between calls
     inputs: Sequence[str] = ("x",)  # names of the inputs, for messages
@@ -247,6 +251,27 @@ class Problem:
         self.default_start: Array | None = None  # the initial value if no init is given
         self.last_start: tuple[Any, Start] = (_UNKNOWN, NO_INIT)
         self.makers: list[Callable[[], Any]] = []  # allocate new results, once a plan exists
+        # Launches of its plans, which problems that differ only in length share.
+        self.launches: dict[Any, Launch] = {}
+
+    def of_length(self, length: int) -> Problem | None:
+        """Return the problem of the same call for contiguous inputs of another length.
+
+        None if the length has to be checked, or decides more than `sized` says.
+        """
+        problem: Problem = object.__new__(type(self))
+        vars(problem).update(vars(self))
+        shape = (length,)
+        for name in self.sized or ():
+            value = getattr(self, name)
+            if name == "results":
+                value = tuple([r._replace(shape=shape) if r.shape else r for r in value])
+            else:
+                value = shape if type(value) is tuple else length
+            setattr(problem, name, value)
+        problem.plans, problem.plans_into, problem.cpu_plans, problem.makers = {}, {}, {}, []
+        problem.warm = problem.small = None
+        return problem
 
     # Defined by each algorithm.
 
@@ -400,6 +425,21 @@ def _problem_of_rows(kind: type[Problem], call: Call, row_init: checks.RowInit) 
     return problem
 
 
+def _key_of_any_length(
+    kind: type[Problem], views: Views, params: tuple[Any, ...], key: tuple[Any, ...]
+) -> Any:
+    """Return what a call shares with equal ones of other lengths; None if its plan is its own."""
+    shape = views[0].shape
+    if vars(kind).get("sized") is None or len(shape) != 1 or shape[0] < 2:
+        return None
+    if params and type(params[-1]) is checks.RowInit:
+        return None
+    for view in views:
+        if view.shape != shape or view.strides != (records.step_of(view.dtype),):
+            return None
+    return ("any length", *[view[2:6] for view in views]), *key[1:]
+
+
 def problem_of(
     kind: type[Problem], views: tuple[View, ...], op: Any, init: Any, params: tuple[Any, ...],
     where: str, num_arguments: int = 2, host_device: int | Choice | None = None,
@@ -448,6 +488,12 @@ def problem_of(
         cached = None
     if cached is not None:
         return cached
+    like = _key_of_any_length(kind, views, params, key) if device != AUTO else None
+    if like is not None:
+        cached = kind.problems.look(like)
+        cached = None if cached is None else cached.of_length(first.shape[0])
+        if cached is not None:
+            return kind.problems.add(key, cached)
     if first.device == CPU:
         from gpualgo._base import threads
 
@@ -481,5 +527,7 @@ def problem_of(
         count = len(problem.results) - problem.has_dynamic_length
         problem.structure = structure_of(problem.form, [r.dtype for r in problem.results[:count]])
     kind.problems.add(key, problem)
+    if like is not None and choice is None:
+        kind.problems.add(like, problem)
     problem.hold(0)  # register what __init__ allocated
     return problem

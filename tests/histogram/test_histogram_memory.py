@@ -46,7 +46,7 @@ def test_edges_are_bounded_in_bytes(monkeypatch: pytest.MonkeyPatch, is_joint: b
 
     with ga.default_device("cpu"):
         assert arrays_kept(call, 8, 40) < 2000
-    kept = list(Histogram.problems.values())
+    kept = set(Histogram.problems.values())  # each is found by two keys
     assert 2 < len(kept) < 8
     assert all(problem.num_bytes > 3 * edges.nbytes for problem in kept)
     assert sum(problem.num_bytes for problem in kept) <= 1 << 20

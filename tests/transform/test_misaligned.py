@@ -64,7 +64,7 @@ def test_which_are_loaded_one_by_one(pointers: tuple[int, ...], items: int, loos
     found = cuda._flat(case)
     assert found is not None
     loads = tuning.loads_in_flight((single, single), items)
-    assert found.spec == tuning.flat_spec(applied, items, loads, loose=loose)
+    assert found.spec() == tuning.flat_spec(applied, items, loads, loose=loose)
 
 
 def test_random_numbers_stay_in_blocks(backend: Backend) -> None:

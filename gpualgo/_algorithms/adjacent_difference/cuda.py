@@ -18,7 +18,7 @@ from gpualgo._base.strides import Dims, merge, ordered
 from gpualgo._cuda.build import Spec
 from gpualgo._cuda.headers import Cpp, cpp
 from gpualgo._cuda.plan import Plan, arg_map
-from gpualgo._cuda.templates import Applied, kernel_spec, launch
+from gpualgo._cuda.templates import Applied, kernel_spec, launch_again
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import planners
 from gpualgo._pipeline.problem import Array
@@ -83,9 +83,9 @@ def _(problem: AdjacentDifference, views: Sequence[View], op: Any, targets: Sequ
         writes = spaced(len(out_dtypes), len(results) <= 1)
     kind = Kind(op, source, result, reads, writes, items, loads, inner == 1)
     at, device = arg_map(len(views), len(targets)), targets[0].device
-    step = launch(
-        kind.spec, device, -(-num_items // (tuning.BLOCK_THREADS * items * loads)),
-        tuning.BLOCK_THREADS,
+    step = launch_again(
+        problem.launches, (reads, writes, items, loads, inner == 1), lambda: kind.spec, device,
+        -(-num_items // (tuning.BLOCK_THREADS * items * loads)), tuning.BLOCK_THREADS,
         {"input": at.sources, "output": at.targets},
         num_items=num_items, inner=max(1, inner), length=max(1, length),
         reads={} if reads_dense else {"places": sources},

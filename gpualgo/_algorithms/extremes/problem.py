@@ -57,16 +57,19 @@ class Extremes(Problem):
 
 
 class ArgMinimum(Extremes):
+    sized = ()
     functor = "arg_minimum"
     are_least = (True,)
 
 
 class ArgMaximum(Extremes):
+    sized = ()
     functor = "arg_maximum"
     are_least = (False,)
 
 
 class MinimumMaximum(Extremes):
+    sized = ()
     functor = "minimum_maximum"
     are_least = True, False
     has_index = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -59,11 +59,16 @@ class Histogram(Problem):
     weights. All have one shape. Weights that are one number are the `init` of the call.
     """
 
+    sized: ClassVar[tuple[str, ...] | None] = ("num_samples",)
     table: Any = None  # of the bins, on a GPU
     max_kept = 256  # few, because calls with detected ranges are not equal
     spreads_tuples = True
     has_names = False  # there is no operator
     params: HistogramParams
+
+    def of_length(self, length: int) -> Problem | None:
+        is_counted = self.has_weights or length <= np.iinfo(self.dtype).max
+        return super().of_length(length) if is_counted else None
 
     @classmethod
     def row_of(cls, views: Sequence[View], params: tuple[Any, ...]) -> tuple[str, Sequence[View]]:
@@ -145,6 +150,7 @@ class Histogram(Problem):
 class WeightedHistogram(Histogram):
     """A histogram whose last array is the weights: on a GPU a reduction by index."""
 
+    sized = ("num_samples",)
     planned_in = "gpualgo._algorithms.by_index"
 
 

@@ -229,15 +229,17 @@ class Batch:
         build.kernels([counting, sorting], job.device)
         self._histogram = self._histogram_launch(counting, hist_policy, digits)
         grid = min(num_tiles, props.num_sms * tiling.blocks_per_sm)
-        self._passes = [
-            partial(
-                launch, sorting, job.device, grid, tiling.block_threads,
-                shared_bytes=tiling.shared_bytes(*sizes),
-                overlaps=overlaps, num_tiles=num_tiles, row_items=job.row_items,
-                tiles_per_row=tiles_per_row, num_words=num_words, ring=ring,
-                makes_values=job.makes_indices, pass_index=index, num_passes=len(digits),
-                digit=digit, padding=last_key(job.dtype, job.descending),
-            )
+        self._first_pass = partial(
+            launch, sorting, job.device, grid, tiling.block_threads,
+            shared_bytes=tiling.shared_bytes(*sizes), overlaps=overlaps,
+        )  # fmt: skip
+        self._passes: list[dict[str, Any]] = [
+            {
+                "num_tiles": num_tiles, "row_items": job.row_items, "tiles_per_row": tiles_per_row,
+                "num_words": num_words, "ring": ring, "makes_values": job.makes_indices,
+                "pass_index": index, "num_passes": len(digits), "digit": digit,
+                "padding": last_key(job.dtype, job.descending),
+            }
             for index, digit in enumerate(digits)
         ]  # fmt: skip
 
@@ -281,10 +283,10 @@ class Batch:
             ],
             "states": states, "tables": table_slots,
         }  # fmt: skip
-        return [
-            self._histogram(takes={"keys": keys, "tables": table_slots, "window": job.window[0]}),
-            *[sort(takes=slots) for sort in self._passes],
-        ]
+        count = {"keys": keys, "tables": table_slots, "window": job.window[0]}
+        first = self._first_pass(takes=slots, **self._passes[0])
+        others = [first.resized(first.grid, **fixed) for fixed in self._passes[1:]]
+        return [self._histogram(takes=count), first, *others]
 
     def _second(self, addresses: list[_Address], storage: _Storage) -> tuple[_Address, _Address]:
         """Return the second buffers of keys and values; the first are the sides."""

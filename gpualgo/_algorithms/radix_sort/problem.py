@@ -89,6 +89,8 @@ class Sort(KeysAndValues):
     `argsort`; the forms of keys and values.
     """
 
+    sized = "shape", "row_items", "results"
+
     def __init__(self, call: Call) -> None:
         views, where = call.views, call.where
         self.directions, self.begin_bit, self.end_bit, axis, index_dtype, forms = call.params
@@ -108,6 +110,10 @@ class Sort(KeysAndValues):
             order = orders.pop() if len(orders) == 1 else ()
             self.results = (Result(self.results[0].shape, self.index_dtype, (), order),)
             self.form = None
+
+    def of_length(self, length: int) -> Problem | None:
+        is_counted = self.index_dtype is None or length - 1 <= np.iinfo(self.index_dtype).max
+        return super().of_length(length) if is_counted else None
 
     @classmethod
     def row_of(cls, views: Sequence[View], params: tuple[Any, ...]) -> tuple[str, Sequence[View]]:

@@ -17,13 +17,13 @@ from gpualgo._base import records
 from gpualgo._base.strides import Dims, dense_strides, merge, without_axes
 from gpualgo._cuda.build import Spec
 from gpualgo._cuda.headers import is_nested
-from gpualgo._cuda.plan import KEPT, NONE, TICKETS, ArgMap, Piece, Plan, arg_map
+from gpualgo._cuda.plan import KEPT, NONE, TICKETS, ArgMap, Launch, Piece, Plan, arg_map
 from gpualgo._cuda.templates import (
     START,
     VECTOR_BYTES,
     fitting,
     interleaved,
-    launch,
+    launch_again,
     tagged_bytes,
 )
 from gpualgo._driver import driver, staging
@@ -51,6 +51,7 @@ class _Case:
     device: int
     at: ArgMap
     pieces: tuple[Piece, ...]  # of a larger plan, before those of the reduction
+    launches: dict[Any, Launch] | None  # of problems that differ only in length
 
     @property
     def num_fields(self) -> int:
@@ -71,14 +72,20 @@ class _Case:
         )
 
     def plan(
-        self, spec: Spec, blocks: int, threads: int, pieces: Sequence[Piece],
-        pointers: dict[str, int], **fixed: Any,
+        self, key: Any, spec: Callable[[], Spec], blocks: int, threads: int,
+        pieces: Sequence[Piece], pointers: dict[str, int], **fixed: Any,
     ) -> Plan:  # fmt: skip
-        """Return the plan of one launch; `pointers` are the kernel's to `pieces`, if any."""
+        """Return the plan of one launch; `pointers` are the kernel's to `pieces`, if any.
+
+        `key`: what the kernel depends on besides the operator and the element.
+        """
         pieces_at = {name: self.at.piece(i) if pieces else NONE for name, i in pointers.items()}
         takes = {"init": START, "input": self.at.sources, "output": self.at.targets, **pieces_at}
         slots = takes if "words" in takes else {"common": takes}
-        step = launch(spec, self.device, blocks, threads, slots, **fixed)
+        step = launch_again(
+            self.launches, (key, self.source, bool(pieces)), spec, self.device, blocks, threads,
+            slots, **fixed,
+        )  # fmt: skip
         return Plan(self.device, [step], [*self.pieces, *pieces])
 
 
@@ -87,7 +94,7 @@ def _(problem: Reduction, views: Sequence[View], op: Operator, targets: Sequence
     axes, shape, acc = problem.axes, problem.shape, problem.acc
     strides = [without_axes(target.strides, axes, len(shape)) for target in targets]
     if problem.row_init is None:
-        return plan_of(views, op, axes, problem.source, acc, strides)
+        return plan_of(views, op, axes, problem.source, acc, strides, launches=problem.launches)
     # Initial values are applied as a single one is, so the bits are equal.
     at, num_own = arg_map(len(views), len(targets)), len(views) - problem.row_init.num_arrays
     own, inits = views[:num_own], views[num_own:]
@@ -106,6 +113,7 @@ def _(problem: Reduction, views: Sequence[View], op: Operator, targets: Sequence
 def plan_of(
     views: Sequence[View], op: Operator, axes: tuple[int, ...], source: records.Element, acc: Dtype,
     out_strides: Sequence[tuple[int, ...]], at: ArgMap | None = None, pieces: Sequence[Piece] = (),
+    launches: dict[Any, Launch] | None = None,
 ) -> Plan:  # fmt: skip
     """Return the plan of a reduction over axes; `out_strides` are the output fields' byte strides.
 
@@ -119,7 +127,7 @@ def plan_of(
     outer = merge([(shape[i], strides[i] + out) for i, out in zip(kept, outs, strict=True)])
     pointers = tuple(view.ptr for view in views)
     at = at or arg_map(len(views), len(out_strides))
-    case = _Case(op, source, acc, pointers, reduced, outer, device, at, tuple(pieces))
+    case = _Case(op, source, acc, pointers, reduced, outer, device, at, tuple(pieces), launches)
     in_one_piece = _interleaved(case)
     if not _is_columns(case):
         if in_one_piece is not None and _is_flat(in_one_piece, 0) and _is_aligned(in_one_piece, 0):
@@ -151,26 +159,32 @@ def _rows(case: _Case) -> Plan:
         fields = {"rows": outer, "elements": case.reduced}
 
     def plan(
-        spec: Spec, threads: int, num_blocks: int, per_row: int, *pointers: str, **fixed: Any
-    ) -> Plan:
+        key: Any, spec: Callable[[], Spec], threads: int, num_blocks: int, per_row: int,
+        *pointers: str, **fixed: Any,
+    ) -> Plan:  # fmt: skip
         pieces = []
         if per_row > 1:  # blocks combine through tagged words, initially zero
             pieces = [Piece(num_blocks * tagged_bytes(acc), TICKETS, is_zeroed=True)]
         pointers_at = dict.fromkeys(pointers, 0)
         return case.plan(
-            spec, num_blocks, threads, pieces, pointers_at, num_items=num_items, access=fields,
-            **fixed,
+            (key, access), spec, num_blocks, threads, pieces, pointers_at, num_items=num_items,
+            access=fields, **fixed,
         )  # fmt: skip
 
     small = tuning.small_tiling(num_items, source) if num_rows == 1 else None
     if small is not None:
-        spec = tuning.small_spec(case.op, source, acc, access, small.policy)
-        return plan(spec, small.policy.block_threads, small.num_blocks, small.num_blocks, "words")
+        policy = small.policy
+        return plan(
+            policy, lambda: tuning.small_spec(case.op, source, acc, access, policy),
+            policy.block_threads, small.num_blocks, small.num_blocks, "words",
+        )  # fmt: skip
     tiling = tuning.tile_rows(case.op, num_rows, num_items, source)
     return plan(
-        tuning.rows_spec(case.op, source, acc, access, tiling), tiling.policy.block_threads,
-        tiling.num_blocks, tiling.blocks_per_row, "partials", "tickets",
-        num_rows=num_rows, chunk_items=tiling.chunk_items, blocks_per_row=tiling.blocks_per_row,
+        (tiling.policy, tiling.width),
+        lambda: tuning.rows_spec(case.op, source, acc, access, tiling),
+        tiling.policy.block_threads, tiling.num_blocks, tiling.blocks_per_row, "partials",
+        "tickets", num_rows=num_rows, chunk_items=tiling.chunk_items,
+        blocks_per_row=tiling.blocks_per_row,
     )  # fmt: skip
 
 
@@ -236,7 +250,6 @@ def _columns(case: _Case) -> Plan:
     tiling = tuning.tile_columns(
         num_batches, num_rows, num_columns, widest, items, size, bytes_read, records.is_record(acc)
     )
-    spec = tuning.columns_spec(case.op, source, acc, tiling, is_even)
     blocks = tiling.num_tiles * tiling.num_blocks
     pieces = []
     if tiling.num_blocks > 1:
@@ -245,7 +258,9 @@ def _columns(case: _Case) -> Plan:
         tickets = Piece(4 * tiling.num_tiles, TICKETS, is_zeroed=True)
         pieces = [tickets, Piece(partials, workspace_offset)]
     return case.plan(
-        spec, blocks, tiling.policy.block_threads, pieces, {"tickets": 0, "partials": 1},
+        ("columns", tiling, is_even),
+        lambda: tuning.columns_spec(case.op, source, acc, tiling, is_even), blocks,
+        tiling.policy.block_threads, pieces, {"tickets": 0, "partials": 1},
         num_rows=num_rows, rows_per_block=tiling.rows_per_block, num_columns=tiling.num_columns,
         num_blocks=tiling.num_blocks, per_batch=tiling.per_batch, column_strides=strides[:leaves],
         output_column_strides=strides[leaves:], rows=reduced, batch=batch,

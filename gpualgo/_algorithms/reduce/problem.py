@@ -52,6 +52,7 @@ def scratch_bytes(acc: np.dtype[Any], column: bool) -> int:
 
 
 class Reduction(Problem):
+    sized = ()
     needs_associativity = True
     returns_scalars = True
     spreads_tuples = True

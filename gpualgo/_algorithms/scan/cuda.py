@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import accumulate
 from typing import Any, NamedTuple
 
@@ -21,8 +22,18 @@ from gpualgo._base import records
 from gpualgo._base.strides import Dims, dense_strides, merge
 from gpualgo._cuda import build
 from gpualgo._cuda.headers import Cpp, cpp
-from gpualgo._cuda.plan import FIRST, KEPT, NONE, ArgMap, Piece, Plan, arg_map, lookback_states
-from gpualgo._cuda.templates import START, VECTOR_BYTES, WARP, Applied, launch, tagged_bytes
+from gpualgo._cuda.plan import (
+    FIRST,
+    KEPT,
+    NONE,
+    ArgMap,
+    Launch,
+    Piece,
+    Plan,
+    arg_map,
+    lookback_states,
+)
+from gpualgo._cuda.templates import START, VECTOR_BYTES, WARP, Applied, launch_again, tagged_bytes
 from gpualgo._driver import device as gpu
 from gpualgo._driver.device import KEPT_BYTES, aligned
 from gpualgo._operators.operator import Operator, mirrored, without_source
@@ -105,6 +116,7 @@ class Case:
     device: int
     at: ArgMap
     strategy: ScanStrategy
+    launches: dict[Any, Launch] | None  # of problems that differ only in length
 
     @property
     def num_items(self) -> int:
@@ -205,24 +217,27 @@ Dtype = np.dtype[Any]
 
 @planners.for_cuda.register(Scan)
 def _(problem: Scan, views: Sequence[View], op: Operator, targets: Sequence[View]) -> Plan:
-    return (_of_steps if problem.has_steps else plan_of)(problem, views, op, targets)
+    if problem.has_steps:
+        return _of_steps(problem, views, op, targets)
+    return plan_of(problem, views, op, targets, launches=problem.launches)
 
 
 def plan_of(
     problem: Scan, views: Sequence[View], op: Operator, targets: Sequence[View],
     strategy: ScanStrategy | None = None, at: ArgMap | None = None,
+    launches: dict[Any, Launch] | None = None,
 ) -> Plan:  # fmt: skip
     """Return the plan of a scan of fields into targets of any strides.
 
     `strategy` is that of the larger array if `views` are a part of one; `at` gives the argument
-    slots in a larger plan.
+    slots in a larger plan. `launches`: those of the problem, if this is its plan.
     """
     source, at = problem.source, at or arg_map(len(views), len(targets))
     if strategy is None:
         strategy = strategy_of(problem, views, targets)
     elements, lines = canonical(strategy.axis, views, targets)
     if isinstance(source, records.Computed) and (strategy.kernel != "tiles" or len(elements) > 1):
-        return _of_computed(problem, source, views, op, targets, at)
+        return _of_computed(problem, source, views, op, targets, at, launches)
     pointers = [view.ptr for view in (*views, *targets)]
     offsets = [0] * len(pointers)
     if strategy.is_reverse:  # the scan's first element is the last in memory
@@ -234,14 +249,14 @@ def plan_of(
     addresses = tuple(pointer + offset for pointer, offset in zip(pointers, offsets, strict=True))
     case = Case(
         op, source, problem.acc, elements, lines, addresses, tuple(offsets), strategy.is_exclusive,
-        views[0].device, at, strategy,
+        views[0].device, at, strategy, launches,
     )  # fmt: skip
     return _KERNELS[strategy.kernel](case)
 
 
 def _of_computed(
     problem: Scan, source: records.Computed, views: Sequence[View], op: Operator,
-    targets: Sequence[View], at: ArgMap,
+    targets: Sequence[View], at: ArgMap, launches: dict[Any, Launch] | None,
 ) -> Plan:  # fmt: skip
     """Return a plan that computes the elements into the results' memory and scans them there."""
     shape, rest = problem.shape, copy.copy(problem)
@@ -250,7 +265,8 @@ def _of_computed(
     applied = elementwise.elements_of(source, op, problem.acc)
     first = elementwise.plan_of(applied, views, shape, computed, at)
     at = at._replace(sources=at.targets)
-    return first.then(plan_of(rest, computed, without_source(op), targets, at=at))
+    scan = plan_of(rest, computed, without_source(op), targets, at=at, launches=launches)
+    return first.then(scan)
 
 
 def _tiles(case: Case) -> Plan:
@@ -273,15 +289,17 @@ def _tiles(case: Case) -> Plan:
         "tiles_per_line": tiles_per_line, "access": fields,
     }  # fmt: skip
     if isinstance(tiling, tuning.WavePolicy):
-        spec = tuning.wave_spec(case.op, source, acc, access, tiling, case.is_exclusive)
-        return _plan(case, spec, num_tiles, tiling.block_threads, states, **fixed)
+        spec = partial(tuning.wave_spec, case.op, source, acc, access, tiling, case.is_exclusive)
+        threads = tiling.block_threads
+        return _plan(case, spec, num_tiles, threads, states, key=(tiling, access), **fixed)
     tiling = tiling.fitting(source, acc, device.shared_limit)
-    spec = tuning.tiles_spec(
-        case.op, source, acc, access, tiling, case.is_exclusive, device.capability
-    )
+    spec = partial(
+        tuning.tiles_spec, case.op, source, acc, access, tiling, case.is_exclusive,
+        device.capability,
+    )  # fmt: skip
     grid = min(num_tiles if is_chained else case.num_lines, resident)
     threads, shared = tiling.block_threads + 2 * WARP, tiling.shared_bytes(source, acc)
-    return _plan(case, spec, grid, threads, states, shared, **fixed)
+    return _plan(case, spec, grid, threads, states, shared, key=(tiling, access), **fixed)
 
 
 def _rows(case: Case) -> Plan:
@@ -301,7 +319,9 @@ def _rows(case: Case) -> Plan:
         strides = case.elements[0][1] if case.elements else (0,) * len(case.sizes)
         fields = {"strides": strides, "lines": case.lines}
     fields["units"] = [1 if tiling.is_long else count for count in per_line]
-    spec = tuning.rows_spec(case.op, source, acc, access, tiling, case.is_exclusive, case.is_async)
+    spec = partial(
+        tuning.rows_spec, case.op, source, acc, access, tiling, case.is_exclusive, case.is_async
+    )
     return _plan(
         case, spec, -(-case.num_lines // tiling.block_lines), tuning.ROWS_THREADS,
         num_lines=case.num_lines, num_items=num_items, access=fields,
@@ -323,7 +343,7 @@ def _walks(case: Case) -> Plan:
     inner = tuple(stride * items for stride in column_strides)
     walks = merge([*case.lines[:-1], (num_columns // items, inner)])
     num_walks = case.num_lines // items
-    spec = tuning.walks_spec(case.op, source, acc, items, case.is_exclusive)
+    spec = partial(tuning.walks_spec, case.op, source, acc, items, case.is_exclusive)
     return _plan(
         case, spec, -(-num_walks // tuning.WALKS_THREADS), tuning.WALKS_THREADS,
         num_rows=case.num_items, num_walks=num_walks, row_strides=case.elements[0][1], walks=walks,
@@ -342,8 +362,8 @@ def _columns(case: Case) -> Plan:
     num_tiles = per_chunk * tiling.chunks
     row_words = tiling.width * -(-tiling.items * acc.itemsize // 4)
     states, num_words = _states(num_tiles * row_words if tiling.chunks > 1 else 0)
-    spec = tuning.columns_spec(
-        case.op, source, acc, tiling, units, case.is_exclusive, case.is_async
+    spec = partial(
+        tuning.columns_spec, case.op, source, acc, tiling, units, case.is_exclusive, case.is_async
     )
     resident = gpu.get(case.device).num_sms * tuning.COLUMNS_GRID
     return _plan(
@@ -365,9 +385,13 @@ def _states(num_words: int) -> tuple[Piece | None, int]:
 
 
 def _plan(
-    case: Case, spec: build.Spec, grid: int, threads: int, states: Piece | None = None,
-    shared_bytes: int = 0, **fixed: Any,
+    case: Case, spec: Callable[[], build.Spec], grid: int, threads: int,
+    states: Piece | None = None, shared_bytes: int = 0, key: Any = None, **fixed: Any,
 ) -> Plan:  # fmt: skip
+    """Return the plan of one launch.
+
+    `key`: of a line of contiguous elements, what the kernel depends on besides operator and dtypes.
+    """
     at, count = case.at, case.num_inputs
     common = {
         "init": START, "init_address": FIRST,
@@ -375,8 +399,11 @@ def _plan(
         "output": list(zip(at.targets, case.starts[count:], strict=True)),
         "states": at.piece(0) if states else NONE,
     }  # fmt: skip
-    slots = {"common": common}
-    step = launch(spec, case.device, grid, threads, slots, shared_bytes=shared_bytes, **fixed)
+    is_kept = key is not None and not any(case.starts)  # these depend on the length
+    step = launch_again(
+        case.launches if is_kept else None, (key, case.source, states is None), spec, case.device,
+        grid, threads, {"common": common}, shared_bytes=shared_bytes, **fixed,
+    )  # fmt: skip
     return Plan(case.device, [step], [states] if states else [])
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -58,6 +58,7 @@ class Step(NamedTuple):
 
 
 class Scan(Problem):
+    sized: ClassVar[tuple[str, ...] | None] = ("shape", "results")
     needs_associativity = True
     is_exclusive = False
     spreads_tuples = True
@@ -142,4 +143,5 @@ class Scan(Problem):
 
 
 class ExclusiveScan(Scan):
+    sized = "shape", "results"
     is_exclusive = True

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,14 @@ from gpualgo._cuda import build
 from gpualgo._cuda.build import Spec
 from gpualgo._cuda.headers import Cpp, cpp
 from gpualgo._cuda.plan import Clear, Launch, Plan, arg_map, lookback_states
-from gpualgo._cuda.templates import VECTOR_BYTES, WARP, Applied, is_aligned, kernel_spec, launch
+from gpualgo._cuda.templates import (
+    VECTOR_BYTES,
+    WARP,
+    Applied,
+    is_aligned,
+    kernel_spec,
+    launch_again,
+)
 from gpualgo._driver import device as gpu
 from gpualgo._driver import staging
 from gpualgo._operators.operator import Operator
@@ -172,19 +180,22 @@ def plan_of(problem: Selecting, views: Sequence[View], op: Any, targets: Sequenc
     }  # fmt: skip
     grid = min(num_tiles, gpu.get(device).num_sms * BLOCKS_PER_SM)
     steps: list[Launch | Clear] = []
-    specs = [(kind.selecting, kind.shared_bytes)]
+    kernels = [("selecting", kind.shared_bytes)]
     if problem.keeps_rest:
         steps.append(Clear(at.targets[-1], count.dtype.itemsize))
-        specs.insert(0, (kind.counting, 0))
-    build.kernels([spec for spec, _ in specs], device)
+        kernels.insert(0, ("counting", 0))
+    key = access, tiling, is_wide
+    if (kernels[0][0], key) not in problem.launches:  # compiles both at the same time
+        build.kernels([getattr(kind, name) for name, _ in kernels], device)
     steps += [
-        launch(
-            spec, device, grid, tiling.block_threads, slots, shared_bytes=shared_bytes,
-            num_items=num_items, num_tiles=num_tiles, num_words=num_words,
+        launch_again(
+            problem.launches, (name, key), partial(getattr, kind, name), device, grid,
+            tiling.block_threads, slots, shared_bytes=shared_bytes, num_items=num_items,
+            num_tiles=num_tiles, num_words=num_words,
             capacity=outs[0].shape[0], output_steps=[out.strides[0] for out in outs],
             access=fields,
         )
-        for spec, shared_bytes in specs
+        for name, shared_bytes in kernels
     ]  # fmt: skip
     return Plan(device, steps, [piece])
 

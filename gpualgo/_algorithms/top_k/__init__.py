@@ -57,6 +57,8 @@ class Ranked(Problem):
 
 
 class FirstElements(Ranked):
+    sized = "shape", "rows_shape", "row_items"
+
     def __init__(self, call: Call) -> None:
         views, params, where = call.views, call.params, call.where
         super().__init__(call)
@@ -70,10 +72,14 @@ class FirstElements(Ranked):
         order = () if self.axis is None else order_of(shape, [views[0].strides])
         self.results = (Result(shape, self.dtype, (), order), Result(shape, INDEX, (), order))
 
+    def of_length(self, length: int) -> Problem | None:
+        return super().of_length(length) if self.k <= length else None
+
 
 class RankedElements(Ranked):
     """Specification of a `kth_value` call, shared by equal calls."""
 
+    sized = "shape", "rows_shape", "row_items"
     returns_scalars = True
 
     def __init__(self, call: Call) -> None:
@@ -92,6 +98,9 @@ class RankedElements(Ranked):
                 )
         shape = self.around(())
         self.results = (Result(shape if is_one else (len(self.ranks), *shape), self.dtype),)
+
+    def of_length(self, length: int) -> Problem | None:
+        return super().of_length(length) if max(self.ranks, default=0) < length else None
 
 
 class TopK(NamedTuple):

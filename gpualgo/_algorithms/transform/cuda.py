@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import queue
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,8 +17,8 @@ from gpualgo._base import forks, records, threads
 from gpualgo._base.records import Element, Interleaved
 from gpualgo._base.strides import Dims, merge, order_of
 from gpualgo._cuda import build
-from gpualgo._cuda.plan import ArgMap, Plan, arg_map
-from gpualgo._cuda.templates import VECTOR_BYTES, Applied, interleaved, is_aligned, launch
+from gpualgo._cuda.plan import ArgMap, Launch, Plan, arg_map
+from gpualgo._cuda.templates import VECTOR_BYTES, Applied, interleaved, is_aligned, launch_again
 from gpualgo._driver import device as gpu
 from gpualgo._driver import driver, staging
 from gpualgo._driver.pinned import MOST_LANES, SLOT_BYTES, CopyLane
@@ -58,11 +59,12 @@ class Case(NamedTuple):
 
 
 class Tiling(NamedTuple):
-    spec: build.Spec
+    spec: Callable[[], build.Spec]
     blocks: int
     fixed: dict[str, Any]
     # outputs, inputs whose addresses are passed, if not all
     firsts: tuple[Sequence[int], Sequence[int]] = ((), ())
+    key: Any = None  # of contiguous operands: what the kernel depends on besides `Applied`
 
 
 # --- Transformation of interleaved numbers, such as the fields of records.
@@ -90,9 +92,9 @@ def tiling(case: Case) -> Tiling | None:
     if not is_aligned(operands, items, alignment):
         return None
     loads = tuning.loads_in_flight(case.applied.inputs, items)
-    spec = tuning.flat_spec(case.applied, items, loads, operands)
     blocks = -(-num_items // (tuning.BLOCK_THREADS * items * loads))
     firsts = (out_indices, [index - case.num_outputs for _, index in inputs])
+    spec = partial(tuning.flat_spec, case.applied, items, loads, operands)
     return Tiling(spec, blocks, {"num_items": num_items}, firsts)
 
 
@@ -132,7 +134,7 @@ def _interleaved_record(case: Case, start: int, end: int) -> Interleaved | None:
 def _(
     problem: Transformation, views: Sequence[View], op: Operator, targets: Sequence[View]
 ) -> Plan:
-    return plan_of(applied(problem, op), views, problem.shape, targets)
+    return plan_of(applied(problem, op), views, problem.shape, targets, launches=problem.launches)
 
 
 def applied(problem: Transformation, op: Operator) -> Applied:
@@ -158,7 +160,7 @@ def elements_of(source: records.Source, op: Operator, element: np.dtype[Any]) ->
 
 def plan_of(
     applied: Applied, views: Sequence[View], shape: tuple[int, ...], targets: Sequence[View],
-    at: ArgMap | None = None,
+    at: ArgMap | None = None, launches: dict[Any, Launch] | None = None,
 ) -> Plan:  # fmt: skip
     """Return the plan of a transformation of arrays that broadcast to a shape.
 
@@ -172,14 +174,15 @@ def plan_of(
     pointers = tuple(view.ptr for view in (*targets, *views))
     case = Case(applied, (*applied.outputs, *applied.inputs), pointers, dims)
     chosen = _flat(case) or tiling(case) or _turned(case) or _rows(case)
-    spec, blocks, fixed, (outs, inputs) = chosen
+    spec, blocks, fixed, (outs, inputs), key = chosen
     at = at or arg_map(len(views), len(targets))
     slots = {
         "output": [at.targets[i] for i in outs or range(len(targets))],
         "input": [at.sources[i] for i in inputs or range(len(views))],
     }
     device, threads = targets[0].device, tuning.BLOCK_THREADS
-    return Plan(device, [launch(spec, device, blocks, threads, {"pointers": slots}, **fixed)])
+    kept, takes = None if key is None else launches, {"pointers": slots}
+    return Plan(device, [launch_again(kept, key, spec, device, blocks, threads, takes, **fixed)])
 
 
 def _flat(case: Case) -> Tiling | None:
@@ -190,8 +193,9 @@ def _flat(case: Case) -> Tiling | None:
     items, loose = _packs(case)
     loads = tuning.loads_in_flight(case.applied.inputs, items)
     blocks = -(-case.num_items // (tuning.BLOCK_THREADS * items * loads))
-    spec = tuning.flat_spec(case.applied, items, loads, loose=loose)
-    return Tiling(spec, blocks, {"num_items": case.num_items})
+    spec = partial(tuning.flat_spec, case.applied, items, loads, loose=loose)
+    key = items, loads, loose
+    return Tiling(spec, blocks, {"num_items": case.num_items}, key=key)
 
 
 def _packs(case: Case) -> tuple[int, int]:
@@ -279,7 +283,8 @@ def _turned(case: Case) -> Tiling | None:
     tiling = [-(-n // (tuning.SQUARES * items)) for n in (num_rows, num_columns)]
     bits = sum(1 << k - count for k in tiles.turned)
     batch = tiles.batch
-    spec = tuning.transposed_spec(case.applied, items, bits, tiles.packed(items), len(batch) <= 1)
+    packed, is_even = tiles.packed(items), len(batch) <= 1
+    spec = partial(tuning.transposed_spec, case.applied, items, bits, packed, is_even)
     fixed = {
         "num_rows": num_rows, "num_columns": num_columns, "tiles_down": tiling[0],
         "tiles_across": tiling[1], "row_strides": down, "column_strides": across, "batch": batch,
@@ -302,7 +307,7 @@ def _rows(case: Case) -> Tiling:
     loads = tuning.loads_in_flight(inputs, items)
     num_packs = case.num_items // items
     kinds = tuning.OperandMasks(dense, repeated)
-    spec = tuning.rows_spec(case.applied, items, loads, kinds, len(outer) <= 1)
+    spec = partial(tuning.rows_spec, case.applied, items, loads, kinds, len(outer) <= 1)
     fixed = {
         "num_packs": num_packs, "packs_per_row": max(1, extent // items), "steps": steps,
         "rows": outer,

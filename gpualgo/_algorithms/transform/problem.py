@@ -38,6 +38,8 @@ MAX_ARRAYS = 16  # in all arguments together
 
 
 class Transformation(Problem):
+    sized = "shape", "results"
+
     def __init__(self, call: Call) -> None:
         device, views, op, params, where = call.device, call.views, call.op, call.params, call.where
         dtype, self.forms, _, lazy_forms = params  # forms of the tuples inside lazy arguments

@@ -1,0 +1,228 @@
+"""Calls of new lengths: problems and launches that are made from those of another length.
+
+They equal what a process makes that has not seen another length, and compute the right results.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import fake_driver
+import numpy as np
+import pytest
+from fake_driver import FakeArray
+from support import Backend, forget_problems
+
+import gpualgo as ga
+from gpualgo._cuda import build
+from gpualgo._cuda.plan import Clear, Plan
+from gpualgo._pipeline import planners
+from gpualgo._pipeline.problem import Problem
+
+F4, F8, I1, I2, I4, U4, I8, C8 = map(np.dtype, ("f4", "f8", "i1", "i2", "i4", "u4", "i8", "c8"))
+offset = 3.0
+
+
+def _positive(a: Any) -> Any:
+    return a > 0
+
+
+def _pair_sum(a: Any, b: Any) -> Any:
+    return a[0] + b[0], max(a[1], b[1])
+
+
+def _squares(x: Any) -> Any:
+    return ga.lazy.transform(lambda a: a * a + offset, x)
+
+
+CALLS: dict[str, Callable[[Any, Any], Any]] = {
+    "reduce": lambda x, y: ga.reduce(x),
+    "reduce with init": lambda x, y: ga.reduce(x, 1, lambda a, b: a + b),
+    "reduce, a maximum": lambda x, y: ga.reduce(x, None, max),
+    "reduce, ordered": lambda x, y: ga.reduce(x, None, lambda a, b: b),
+    "reduce, keepdims": lambda x, y: ga.reduce(x, keepdims=True),
+    "reduce pairs": lambda x, y: ga.reduce((x, y), None, _pair_sum),
+    "reduce computed": lambda x, y: ga.reduce(_squares(x)),
+    "reduce indices": lambda x, y: ga.reduce((x, ga.lazy.arange(x.shape[0])), None, _pair_sum),
+    "inclusive_scan": lambda x, y: ga.inclusive_scan(x),
+    "inclusive_scan, flat": lambda x, y: ga.inclusive_scan(x, axis=None),
+    "inclusive_scan, reverse": lambda x, y: ga.inclusive_scan(x, reverse=True),
+    "inclusive_scan, a maximum": lambda x, y: ga.inclusive_scan(x, None, lambda a, b: max(a, b)),
+    "inclusive_scan of pairs": lambda x, y: ga.inclusive_scan((x, y), None, _pair_sum),
+    "inclusive_scan, computed": lambda x, y: ga.inclusive_scan(_squares(x)),
+    "exclusive_scan": lambda x, y: ga.exclusive_scan(x, 1),
+    "exclusive_scan, reverse": lambda x, y: ga.exclusive_scan(x, reverse=True),
+    "transform": lambda x, y: ga.transform(lambda a: a + offset, x),
+    "transform two": lambda x, y: ga.transform(lambda a, b: a * b, x, y),
+    "transform, a number": lambda x, y: ga.transform(lambda a, b: a * b, x, 2),
+    "transform to two": lambda x, y: ga.transform(lambda a, b: (b, a), x, y),
+    "transform indices": lambda x, y: ga.transform(operator.mul, x, ga.lazy.arange(x.shape[0])),
+    "transform in place": lambda x, y: ga.transform(lambda a, b: a + b, x, y, out=x),
+    "select": lambda x, y: ga.select(x, _positive),
+    "select by a mask": lambda x, y: ga.select(x, ga.transform(_positive, y)),
+    "stable_partition": lambda x, y: ga.stable_partition(x, _positive),
+    "select computed": lambda x, y: ga.select(_squares(x), _positive),
+    "count": lambda x, y: ga.count(x, _positive),
+    "find": lambda x, y: ga.find(x, _positive),
+    "argmin": lambda x, y: ga.argmin(x),
+    "argmax": lambda x, y: ga.argmax(x),
+    "minmax": lambda x, y: ga.minmax(x),
+    "adjacent_difference": lambda x, y: ga.adjacent_difference(x),
+    "run_length_encode": lambda x, y: ga.run_length_encode(x),
+    "radix_sort": lambda x, y: ga.radix_sort(x),
+    "radix_sort pairs": lambda x, y: ga.radix_sort(x, y, descending=True),
+    "argsort": lambda x, y: ga.argsort(x),
+    "argsort, narrow": lambda x, y: ga.argsort(x, dtype=np.int32),
+    "histogram": lambda x, y: ga.histogram(x, 16, (-10, 10)),
+    "top_k": lambda x, y: ga.top_k(x, 2),
+    "rolling": lambda x, y: ga.rolling(x, 2),
+    "top_k of a few": lambda x, y: ga.top_k(x, min(2, x.shape[0]), mode="smallest"),
+    "kth_value": lambda x, y: ga.kth_value(x, 1),
+    "kth_value, two": lambda x, y: ga.kth_value(x, [0, 1]),
+    "histogram of weights": lambda x, y: ga.histogram(x, 16, (-10, 10), weights=y),
+    "histogram, narrow": lambda x, y: ga.histogram(x, 16, (-10, 10), dtype=np.int32),
+    "reduce_by_index": lambda x, y: ga.reduce_by_index(
+        ga.lazy.transform(lambda a: np.int64(abs(a)) % 7, x), y, 7
+    ),
+    "exclusive_scan_by_key": lambda x, y: ga.exclusive_scan_by_key(x, y, 1),
+    "reduce_by_key, runs": lambda x, y: ga.reduce_by_key(x, y, consecutive=True),
+    "reduce_by_key": lambda x, y: ga.reduce_by_key(x, y),
+    "inclusive_scan_by_key": lambda x, y: ga.inclusive_scan_by_key(x, y),
+}
+DTYPES = {
+    "radix_sort": (F4, I1, I8), "argsort": (F4, I8), "transform": (F4, I1, F8, C8),
+    "reduce": (F4, I1, F8, C8), "inclusive_scan": (F4, I1, F8, C8),
+}  # fmt: skip
+CASES = [(name, dtype) for name in CALLS for dtype in DTYPES.get(name, (F4, I2))]
+
+# --- Plans for a GPU.
+
+LENGTHS = [5000, 2, 3, 17, 31, 32, 33, 127, 1000, 1 << 12, (1 << 12) + 1, 100_003, 1 << 20, 7]
+_NOT_COMPARED = {
+    "plans", "plans_into", "cpu_plans", "makers", "warm", "small", "launches", "last_start",
+    "op_key", "_kept", "choice", "bins", "table",
+}  # fmt: skip
+
+
+@pytest.fixture
+def planned(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[Problem, Plan]]]:
+    """Record problems and plans of calls on a fake GPU."""
+    fake_driver.install(monkeypatch)
+    result_dtype = build.result_dtype
+    fake_driver.stub_kernels(monkeypatch)
+    monkeypatch.setattr(build, "result_dtype", result_dtype)
+    fake_driver.register_arrays(monkeypatch)
+    found: list[tuple[Problem, Plan]] = []
+    cuda_plan = planners.cuda_plan
+
+    def recorded(problem: Problem, *others: Any) -> Plan:
+        plan = cuda_plan(problem, *others)
+        found.append((problem, plan))
+        return plan
+
+    monkeypatch.setattr(planners, "cuda_plan", recorded)
+    yield found
+    forget_problems()
+
+
+def _array(length: int, dtype: np.dtype[Any], shift: int = 0) -> FakeArray:
+    array = FakeArray((length + shift,), dtype)
+    array.shape = (length,)
+    array.data.ptr += shift * dtype.itemsize
+    return array
+
+
+def _shown(problem: Problem, plan: Plan) -> Any:
+    steps = [
+        step if isinstance(step, Clear) else (
+            step.kernel.name, step.grid, step.threads, step.shared_bytes, step.slots, step.offsets,
+            step._tail, step._groups, step._overlaps,
+        )
+        for step in plan.steps
+    ]  # fmt: skip
+    is_sized = vars(type(problem)).get("sized") is not None
+    facts = {
+        name: value.tobytes() if isinstance(value, np.ndarray) else repr(value)
+        for name, value in vars(problem).items()
+        if is_sized and not callable(value) and name not in _NOT_COMPARED
+    }
+    return facts, steps, plan.pieces
+
+
+@pytest.mark.parametrize(("name", "dtype"), CASES, ids=lambda x: str(x).replace(" ", "_"))
+@pytest.mark.parametrize("shift", [0, 1])
+def test_plans_equal_those_of_a_first_call(
+    planned: list[tuple[Problem, Plan]], name: str, dtype: np.dtype[Any], shift: int
+) -> None:
+    def plans_of(length: int) -> list[Any]:
+        x, y = _array(length, dtype, shift), _array(length, dtype, shift)
+        planned.clear()
+        CALLS[name](x, y)
+        return [_shown(*pair) for pair in planned]
+
+    after_others = {length: plans_of(length) for length in LENGTHS}
+    for length in LENGTHS:
+        forget_problems()
+        alone = plans_of(length)
+        assert alone
+        assert after_others[length] == alone, length
+
+
+def test_problems_of_one_kind_share_their_launches(planned: list[tuple[Problem, Plan]]) -> None:
+    for length in (5000, 6000, 7000):
+        ga.transform(operator.mul, _array(length, F4), _array(length, F4))
+    problems = [problem for problem, _ in planned]
+    assert len({id(problem) for problem in problems}) == len(problems) == 3
+    assert all(problem.launches is problems[0].launches for problem in problems)
+    assert [problem.results[0].shape for problem in problems] == [(5000,), (6000,), (7000,)]
+
+
+# --- Results.
+
+
+@pytest.mark.parametrize(("name", "dtype"), CASES, ids=lambda x: str(x).replace(" ", "_"))
+def test_results_of_many_lengths(backend: Backend, name: str, dtype: np.dtype[Any]) -> None:
+    """They equal those of a call that has seen no other length."""
+    rng = np.random.default_rng(len(name))
+    lengths = [513, 2, 40, 3, 64, 65, 1000, 4097, 31, 8191, 2]
+    samples = [[rng.integers(-9, 9, n).astype(dtype) for _ in range(2)] for n in lengths]
+
+    def flat(result: Any) -> list[tuple[Any, bytes]]:
+        items = result if isinstance(result, tuple) else (result,)
+        hosts = [np.asarray(backend.to_host(x)) for x in items]
+        return [(x.dtype, x.shape, x.tobytes()) for x in hosts]
+
+    def result_of(x: Any, y: Any) -> Any:
+        return flat(CALLS[name](backend.to_device(x.copy()), backend.to_device(y)))
+
+    after_others = [result_of(x, y) for x, y in samples]
+    for n, (x, y), found in zip(lengths, samples, after_others, strict=True):
+        forget_problems()
+        assert found == result_of(x, y), n
+
+
+REFUSED: dict[
+    str, tuple[Callable[[Any], Any], int, int]
+] = {  # a length that fits, one that does not
+    "histogram": (lambda x: ga.histogram(x, 4, (0, 1), dtype=np.int8), 100, 200),
+    "top_k": (lambda x: ga.top_k(x, 8), 100, 5),
+    "kth_value": (lambda x: ga.kth_value(x, 8), 100, 5),
+    "rolling": (lambda x: ga.rolling(x, 8), 100, 5),
+    "reduce": (lambda x: ga.reduce(x, None, lambda a, b: max(a, b)), 100, 0),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_length_that_does_not_fit_is_refused_in_any_order(backend: Backend, name: str) -> None:
+    call, fitting, wrong = REFUSED[name]
+    for lengths in ((fitting, wrong), (wrong, fitting), (fitting + 1, fitting, wrong, fitting)):
+        forget_problems()
+        for length in lengths:
+            x = backend.to_device(np.zeros(length, np.float32))
+            if length != wrong:
+                call(x)
+                continue
+            with pytest.raises(ValueError, match=name):
+                call(x)
