@@ -16,6 +16,7 @@ from fake_driver import FakeArray
 from support import Backend, forget_problems
 
 import gpualgo as ga
+from gpualgo._algorithms.transform.problem import Transformation
 from gpualgo._cuda import build
 from gpualgo._cuda.plan import Clear, Plan
 from gpualgo._pipeline import planners
@@ -43,6 +44,9 @@ CALLS: dict[str, Callable[[Any, Any], Any]] = {
     "reduce, a maximum": lambda x, y: ga.reduce(x, None, max),
     "reduce, ordered": lambda x, y: ga.reduce(x, None, lambda a, b: b),
     "reduce, keepdims": lambda x, y: ga.reduce(x, keepdims=True),
+    "reduce no axis": lambda x, y: ga.reduce(x, axis=()),
+    "count along no axis": lambda x, y: ga.count(x, _positive, axis=0),
+    "histogram of no axis": lambda x, y: ga.histogram(x, 4, (0, 3), axis=()),
     "reduce pairs": lambda x, y: ga.reduce((x, y), None, _pair_sum),
     "reduce computed": lambda x, y: ga.reduce(_squares(x)),
     "reduce indices": lambda x, y: ga.reduce((x, ga.lazy.arange(x.shape[0])), None, _pair_sum),
@@ -102,7 +106,7 @@ CASES = [(name, dtype) for name in CALLS for dtype in DTYPES.get(name, (F4, I2))
 LENGTHS = [5000, 2, 3, 17, 31, 32, 33, 127, 1000, 1 << 12, (1 << 12) + 1, 100_003, 1 << 20, 7]
 _NOT_COMPARED = {
     "plans", "plans_into", "cpu_plans", "makers", "warm", "small", "launches", "last_start",
-    "op_key", "_kept", "choice", "bins", "table",
+    "op_key", "_kept", "choice", "bins", "table", "length", "is_of_any_length",
 }  # fmt: skip
 
 
@@ -171,12 +175,22 @@ def test_plans_equal_those_of_a_first_call(
 
 
 def test_problems_of_one_kind_share_their_launches(planned: list[tuple[Problem, Plan]]) -> None:
-    for length in (5000, 6000, 7000):
+    for length in (5000, 6000, 7000, 8000):
         ga.transform(operator.mul, _array(length, F4), _array(length, F4))
     problems = [problem for problem, _ in planned]
-    assert len({id(problem) for problem in problems}) == len(problems) == 3
-    assert all(problem.launches is problems[0].launches for problem in problems)
-    assert [problem.results[0].shape for problem in problems] == [(5000,), (6000,), (7000,)]
+    assert len({id(problem) for problem in problems}) == len(problems) == 4
+    assert problems[0].launches is not problems[1].launches  # which are made as first ones
+    assert all(problem.launches is problems[1].launches for problem in problems[1:])
+    assert [problem.results[0].shape[0] for problem in problems] == [5000, 6000, 7000, 8000]
+
+
+def test_a_class_whose_list_is_too_short_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Problems are made from others only after one that was made so equalled a first call's."""
+    monkeypatch.setattr(Transformation, "sized", ("shape",))  # without the results
+    forget_problems()
+    for length in (5000, 6000, 7000, 8000):
+        assert ga.transform(operator.neg, np.ones(length)).shape == (length,)
+    forget_problems()
 
 
 # --- Results.
@@ -201,6 +215,48 @@ def test_results_of_many_lengths(backend: Backend, name: str, dtype: np.dtype[An
     for n, (x, y), found in zip(lengths, samples, after_others, strict=True):
         forget_problems()
         assert found == result_of(x, y), n
+
+
+TABLES: dict[str, Callable[[Any, Any], Any]] = {
+    "transform": lambda t, i: ga.transform(lambda k: t[k], i),
+    "reduce": lambda t, i: ga.reduce(ga.lazy.transform(lambda k: t[k], i)),
+    "reduce by": lambda t, i: ga.reduce(i, None, lambda a, b: max(a, b) + 0 * t[0]),
+    "inclusive_scan": lambda t, i: ga.inclusive_scan(ga.lazy.transform(lambda k: t[k], i)),
+    "inclusive_scan by": lambda t, i: ga.inclusive_scan(i, None, lambda a, b: a + b + 0 * t[0]),
+    "select": lambda t, i: ga.select(i, lambda k: t[k] > 0),
+    "stable_partition": lambda t, i: ga.stable_partition(i, lambda k: t[k] > 0),
+    "count": lambda t, i: ga.count(i, lambda k: t[k] > 0),
+    "find": lambda t, i: ga.find(i, lambda k: t[k] > 0),
+    "argmax": lambda t, i: ga.argmax(ga.lazy.transform(lambda k: t[k], i)),
+    "adjacent_difference": lambda t, i: ga.adjacent_difference(i, lambda a, b: t[a] - t[b]),
+    "histogram": lambda t, i: ga.histogram(ga.lazy.transform(lambda k: t[k], i), 8, (0, 64)),
+    "unique": lambda t, i: ga.unique(t[i], return_index=True),
+}
+
+
+@pytest.mark.parametrize("on_host", [True, False])
+@pytest.mark.parametrize("name", TABLES)
+def test_captured_arrays_take_turns(backend: Backend, name: str, on_host: bool) -> None:
+    """Kernels read each call's arrays, also copies of host arrays, which have new addresses."""
+    if on_host and backend.name == "cpu":
+        pytest.skip("host arrays are not copied")
+    to_device = np.asarray if on_host else backend.to_device
+    rng = np.random.default_rng(1)
+    device = "cpu" if backend.name == "cpu" else "cuda:0"
+    for turn in range(12):
+        length = (100, 64, 101, 500)[turn % 4]
+        table = rng.permutation(64).astype(np.int64) - (turn % 3 == 0)
+        index = rng.integers(0, 64, length)
+        with ga.default_device("cpu"):
+            expected = TABLES[name](table, index)
+        with ga.default_device(device):
+            found = TABLES[name](to_device(table), to_device(index))
+        pairs = [(found, expected)]
+        if isinstance(found, tuple):
+            pairs = [*zip(found, expected, strict=True)]
+        for one, other in pairs:
+            host = np.asarray(one if on_host else backend.to_host(one))
+            np.testing.assert_array_equal(host, np.asarray(other), err_msg=f"turn {turn}")
 
 
 REFUSED: dict[

@@ -121,8 +121,10 @@ def launch_again(
     known = None if launches is None else launches.get(key)
     if known is not None:
         return known.resized(grid, **fixed)
-    made = launch(spec(), device, grid, threads, takes, shared_bytes=shared_bytes, **fixed)
-    if launches is not None:
+    own = spec()
+    made = launch(own, device, grid, threads, takes, shared_bytes=shared_bytes, **fixed)
+    # A kernel reads an operator's arrays where they are now; those of the host are copied anew.
+    if launches is not None and (own.op is None or not own.op.arrays):
         launches[key] = made
     return made
 

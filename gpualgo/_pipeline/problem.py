@@ -189,6 +189,8 @@ class Problem:
     # dimension, if nothing else of a problem depends on the length; None: something does. Each
     # class declares its own.
     sized: ClassVar[tuple[str, ...] | None] = None
+    length = 0  # of such inputs
+    is_of_any_length = False  # `of_length` gave what a first call did, for another length
     problems: ClassVar[Memo[Problem]]
     num_bytes = 0  # of memory held between calls
     inputs: Sequence[str] = ("x",)  # names of the inputs, for messages
@@ -261,7 +263,7 @@ class Problem:
         """
         problem: Problem = object.__new__(type(self))
         vars(problem).update(vars(self))
-        shape = (length,)
+        shape, problem.length = (length,), length
         for name in self.sized or ():
             value = getattr(self, name)
             if name == "results":
@@ -440,6 +442,23 @@ def _key_of_any_length(
     return ("any length", *[view[2:6] for view in views]), *key[1:]
 
 
+def _agree(other: Problem, problem: Problem) -> bool:
+    """Return whether `of_length` makes the problem of another length from one that was made."""
+    made = other.of_length(problem.length) if other.length != problem.length else None
+    return made is not None and _sizes(made) == _sizes(problem)
+
+
+def _sizes(problem: Problem) -> dict[str, Any]:
+    """Return results, numbers and shapes of a problem."""
+    return {
+        name: value
+        for name, value in vars(problem).items()
+        if name == "results" or type(value) in (int, bool)
+        or (type(value) is tuple and all(type(n) is int for n in value))
+        if name not in ("is_of_any_length", "length", "num_bytes")
+    }  # fmt: skip
+
+
 def problem_of(
     kind: type[Problem], views: tuple[View, ...], op: Any, init: Any, params: tuple[Any, ...],
     where: str, num_arguments: int = 2, host_device: int | Choice | None = None,
@@ -489,9 +508,9 @@ def problem_of(
     if cached is not None:
         return cached
     like = _key_of_any_length(kind, views, params, key) if device != AUTO else None
-    if like is not None:
-        cached = kind.problems.look(like)
-        cached = None if cached is None else cached.of_length(first.shape[0])
+    other = None if like is None else kind.problems.get(like)
+    if other is not None and other.is_of_any_length:
+        cached = other.of_length(first.shape[0])
         if cached is not None:
             return kind.problems.add(key, cached)
     if first.device == CPU:
@@ -528,6 +547,8 @@ def problem_of(
         problem.structure = structure_of(problem.form, [r.dtype for r in problem.results[:count]])
     kind.problems.add(key, problem)
     if like is not None and choice is None:
+        problem.length = first.shape[0]
+        problem.is_of_any_length = other is not None and _agree(other, problem)
         kind.problems.add(like, problem)
     problem.hold(0)  # register what __init__ allocated
     return problem

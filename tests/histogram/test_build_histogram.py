@@ -22,7 +22,7 @@ from gpualgo._algorithms.radix_sort import cuda as counting_sort
 from gpualgo._arrays.view import View
 from gpualgo._base import dtypes
 from gpualgo._cuda import build, templates
-from gpualgo._cuda.parameters import NUMBERS, Packed
+from gpualgo._cuda.parameters import NUMBERS, Packed, Parameters
 from gpualgo._cuda.plan import AT_NUMBERS
 from gpualgo._pipeline import planners
 from gpualgo._pipeline.problem import Call
@@ -39,6 +39,15 @@ class Launched(NamedTuple):
     shared_bytes: int
 
 
+class Taken(NamedTuple):
+    grid: int
+    parameters: Parameters
+
+    def resized(self, grid: int, **fixed: Any) -> Taken:
+        self.parameters.pack(**fixed)
+        return self._replace(grid=grid)
+
+
 class Machine:
     """A GPU that takes launches down instead of running them."""
 
@@ -53,7 +62,7 @@ class Machine:
     def launch(
         self, spec: Any, grid: int, threads: int, packed: Packed, device: int, takes: Any, *,
         shared_bytes: int = 0, overlaps: bool = False, groups: int = 0,
-    ) -> None:  # fmt: skip
+    ) -> Taken:  # fmt: skip
         assert packed.parameters is spec.parameters
         assert packed.parameters.size <= 4096, "more than a launch takes before CUDA 12.1"
         assert 0 < grid < 1 << 31
@@ -61,6 +70,7 @@ class Machine:
         numbers = {NUMBERS: AT_NUMBERS} if NUMBERS in packed.parameters.fields else {}
         packed.parameters.address_indices({**numbers, **takes})
         self.launched.append(Launched(spec, packed.parameters.size, shared_bytes))
+        return Taken(grid, packed.parameters)
 
     def histogram(
         self, name: str, bins: Any, shape: tuple[int, ...] = (MANY,), axis: Any = None,

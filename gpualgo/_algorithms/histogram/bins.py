@@ -61,8 +61,8 @@ class Bins:
     """The bins of samples of one dtype; immutable, shared by equal calls."""
 
     __slots__ = (
-        "_edges", "edge_dtype", "edges", "finder", "hi", "lo", "num_bins", "sample_dtype",
-        "work_dtype",
+        "_edges", "edge_dtype", "edges", "finder", "hi", "lo", "num_bins", "on_gpu",
+        "sample_dtype", "work_dtype",
     )  # fmt: skip
 
     def __init__(
@@ -74,6 +74,7 @@ class Bins:
         self.lo, self.hi = lo, hi  # of even bins, after widening
         self._edges: Array | None = None
         self.finder: Any = UNMADE  # the CPU's finder of bins; None: no sample can be in a bin
+        self.on_gpu: dict[tuple[int, int], Any] = {}  # `cuda_bins.DeviceBins` without a table
         if edges is not None:
             self.work_dtype = self.edge_dtype = self._common(edges.dtype)
             return

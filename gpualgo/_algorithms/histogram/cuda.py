@@ -20,7 +20,7 @@ from gpualgo._base.strides import Dims, dense_strides, merge, order_of
 from gpualgo._cuda.build import Spec
 from gpualgo._cuda.headers import Cpp, cpp
 from gpualgo._cuda.plan import NONE, TICKETS, ArgMap, Clear, Launch, Piece, Plan, arg_map
-from gpualgo._cuda.templates import START, VECTOR_BYTES, fold_of, kernel_spec, launch
+from gpualgo._cuda.templates import START, VECTOR_BYTES, fold_of, kernel_spec, launch, launch_again
 from gpualgo._driver import device as gpu
 from gpualgo._driver import driver
 from gpualgo._operators.operator import Operator, builtin
@@ -269,12 +269,13 @@ def _small(case: Case, target: View) -> Plan | None:
         )
     if tiling is None:
         return None
-    spec = tuning.small_spec(dtype, bins, tiling)
     pieces: tuple[Piece, ...] = ()
     if tiling.joint_bytes:
         pieces = (Piece(tiling.joint_bytes, TICKETS, is_zeroed=True),)
-    step = launch(
-        spec, device, tiling.num_blocks, tiling.policy.block_threads,
+    key = tiling.policy, tiling.words, bins.type, case.inputs, bool(pieces)
+    step = launch_again(
+        problem.launches, key, lambda: tuning.small_spec(dtype, bins, tiling), device,
+        tiling.num_blocks, tiling.policy.block_threads,
         {"input": case.inputs[0], "output": case.at.targets[0],
          "words": case.at.piece(0) if pieces else NONE},
         shared_bytes=tiling.shared_bytes(bins),

@@ -40,9 +40,13 @@ class DeviceBins:
 
 
 def device_bins(bins: Bins, capability: tuple[int, int]) -> DeviceBins:
-    if bins.sample_dtype.itemsize == 1:
-        return _byte_bins(bins)
-    return number_bins(bins, capability)
+    known: DeviceBins | None = bins.on_gpu.get(capability)
+    if known is None:
+        is_byte = bins.sample_dtype.itemsize == 1
+        known = _byte_bins(bins) if is_byte else number_bins(bins, capability)
+        if not known.table:
+            bins.on_gpu[capability] = known
+    return known
 
 
 def number_bins(

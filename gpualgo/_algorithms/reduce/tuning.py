@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -98,15 +99,18 @@ def blocks_policy(op: Operator, num_bytes: int, dtype: Element) -> Policy:
     return for_records(policy, dtype, op)
 
 
+@lru_cache(4096)
 def row_items(dtype: Element) -> int:
     """Return the neighbours that a lane loads (`row_items` of reduce/rows.cuh)."""
     return max(1, VECTOR_BYTES // widest_read(dtype))
 
 
+@lru_cache(4096)
 def widest_read(dtype: Element) -> int:
     return max((leaf.itemsize for leaf in records.memory_fields(dtype)), default=1)
 
 
+@lru_cache(4096)
 def bytes_read(dtype: Element) -> int:
     """Return the bytes of memory read per element, including the gaps of a record."""
     fields = records.memory_fields(dtype)
@@ -376,12 +380,18 @@ def small_tiling(num_items: int, source: Element) -> SmallTiling | None:
         return None
     if small.loads >= MANY_LOADS and widest_read(source) < MANY_LOADS_BYTES:
         return None
-    fitted = for_records(Policy(small.block_threads, small.loads, 1), source)
-    small = replace(small, block_threads=fitted.block_threads, loads=fitted.loads)
+    small = _fitted(small, source)
     blocks = -(-(num_items // items) // (small.block_threads * small.loads))
     if blocks > SMALL_MOST_BLOCKS:
         return None
     return SmallTiling(small, blocks)
+
+
+@lru_cache(4096)
+def _fitted(small: Small, source: Element) -> Small:
+    """Return the policy whose threads have as many bytes in flight if elements are records."""
+    fitted = for_records(Policy(small.block_threads, small.loads, 1), source)
+    return replace(small, block_threads=fitted.block_threads, loads=fitted.loads)
 
 
 def small_spec(op: Operator, source: Element, acc: Dtype, access: Cpp, found: Small) -> Spec:

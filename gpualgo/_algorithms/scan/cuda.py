@@ -6,7 +6,7 @@ import copy
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from itertools import accumulate
 from typing import Any, NamedTuple
 
@@ -131,11 +131,11 @@ class Case:
         """The dimension of lines that are closest together; extent 1 if there is only one line."""
         return self.lines[-1] if self.lines else (1, self.sizes)
 
-    @property
+    @cached_property
     def num_inputs(self) -> int:
         return len(records.field_dtypes(self.source))
 
-    @property
+    @cached_property
     def sizes(self) -> tuple[int, ...]:
         """The item sizes of an element's fields, inputs then outputs."""
         leaves = (*records.field_dtypes(self.source), *records.field_dtypes(self.acc))
@@ -145,12 +145,12 @@ class Case:
     def widest(self) -> int:
         return max(int(self.source.itemsize), self.acc.itemsize)
 
-    @property
+    @cached_property
     def is_of_records(self) -> bool:
         """Whether elements have several fields or are computed from the input."""
         return records.is_record(self.acc) or records.is_record(self.source)
 
-    @property
+    @cached_property
     def is_flat(self) -> bool:
         """Whether each field is contiguous, with lines at one fixed distance.
 

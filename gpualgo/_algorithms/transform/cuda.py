@@ -299,7 +299,7 @@ def _rows(case: Case) -> Tiling:
     contiguous = [records.step_of(dtype) for dtype in case.operands]
     dense = sum(1 << i for i in count if steps[i] == contiguous[i])
     repeated = sum(1 << i for i in count if steps[i] == 0 != contiguous[i])
-    dense_operands = [case.operands[i] for i in count if dense >> i & 1]
+    dense_operands = tuple([case.operands[i] for i in count if dense >> i & 1])
     items = 1
     if dense | repeated == (1 << len(count)) - 1 and not repeated & (1 << case.num_outputs) - 1:
         items = math.gcd(tuning.pack_items(dense_operands, case.alignment(dense, outer)), extent)

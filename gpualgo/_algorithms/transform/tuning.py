@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,7 +28,8 @@ MAX_RECORD_PACK_BYTES = 128
 LOOSE_ITEMS = 4
 
 
-def pack_items(operands: Sequence[Element], alignment: int) -> int:
+@lru_cache(4096)
+def pack_items(operands: tuple[Element, ...], alignment: int) -> int:
     """Return how many elements of every operand one aligned pack holds."""
     sizes = [field.itemsize for operand in operands for field in records.memory_fields(operand)]
     limit = max(1, min(VECTOR_BYTES // min(sizes), MAX_PACK_BYTES // max(sizes)))
