@@ -119,7 +119,7 @@ def test_plans_for_other_outputs_count(monkeypatch: pytest.MonkeyPatch) -> None:
         for step in range(2, 22):
             out = ga.transform(negative, x[:n], out=memory[::step][:n])
             assert (out == -1).all()
-    kept = [len(problem.cpu_plans) for problem in Transformation.problems.values()]
+    kept = [len(problem.cpu_plans) for problem in set(Transformation.problems.values())]
     assert 20 <= sum(kept) <= 40
 
 

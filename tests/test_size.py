@@ -14,11 +14,11 @@ from support import REPOSITORY
 # Lines of Python below each folder of gpualgo/ and in bench/, and of CUDA below cuda_src/.
 LINES = {
     "bench": 3_000,
-    "gpualgo": 63_317,
-    "gpualgo/_algorithms": 21_600,
+    "gpualgo": 63_366,
+    "gpualgo/_algorithms": 21_604,
     "gpualgo/_api": 2_334,
     "gpualgo/_arrays": 1_799,
-    "gpualgo/_base": 2_344,
+    "gpualgo/_base": 2_386,
     "gpualgo/_cli": 1_149,
     "gpualgo/_cpu": 2_946,
     "gpualgo/_cuda": 2_437,
@@ -26,7 +26,7 @@ LINES = {
     "gpualgo/_driver": 1_951,
     "gpualgo/_lazy": 2_332,
     "gpualgo/_operators": 6_473,
-    "gpualgo/_pipeline": 3_189,
+    "gpualgo/_pipeline": 3_192,
     "gpualgo/dask": 1_875,
     "gpualgo/jax": 1_535,
     "gpualgo/lazy": 774,

@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from gpualgo._base import forks
+from gpualgo._base import forks, interrupts
 
 Value = TypeVar("Value")
 
@@ -159,7 +159,10 @@ class _Pause:
 
 @contextmanager
 def paused() -> Iterator[None]:
-    """Pause collection in a block, and until the blocks of other threads have ended."""
+    """Pause collection in a block, and until the blocks of other threads have ended.
+
+    Interrupts of the block are delayed.
+    """
     global _was_enabled
     pause = _Pause()
     try:
@@ -168,7 +171,8 @@ def paused() -> Iterator[None]:
                 _was_enabled = gc.isenabled()
             _pauses.add(id(pause))
             gc.disable()
-        yield
+        with interrupts.delayed():
+            yield
     finally:
         pause.end()
 

@@ -190,7 +190,7 @@ def _read_or_compile(applied: Applied) -> CompiledOperator:
             log.log(log.DEBUG, "found on disk: bitcode of operator %s for the CPU",
                      source_location(applied.op.shown))  # fmt: skip
             return CompiledOperator(entry[1], result_dtype)
-    with log.timed_block("compiled operator %s (%s) for the CPU",
+    with paused(), log.timed_block("compiled operator %s (%s) for the CPU",
                     source_location(applied.op.shown), applied.parts[1]):  # fmt: skip
         with loading():
             from gpualgo._cpu import compiler

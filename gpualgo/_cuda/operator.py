@@ -104,7 +104,7 @@ def compile_operator(
         device_function, _state_words if op.key.arrays else None,
         _number if op.key.numbers else None,
     )  # fmt: skip
-    with target.selected(), paused():
+    with paused(), target.selected():
         rewrite.install()
         try:
             with translate_errors(op.shown, arg_dtypes):

@@ -273,6 +273,7 @@ class Problem:
             setattr(problem, name, value)
         problem.plans, problem.plans_into, problem.cpu_plans, problem.makers = {}, {}, {}, []
         problem.warm = problem.small = None
+        problem.num_bytes = 0
         return problem
 
     # Defined by each algorithm.
@@ -512,7 +513,9 @@ def problem_of(
     if other is not None and other.is_of_any_length:
         cached = other.of_length(first.shape[0])
         if cached is not None:
-            return kind.problems.add(key, cached)
+            kind.problems.add(key, cached)
+            cached.hold(0)
+            return cached
     if first.device == CPU:
         from gpualgo._base import threads
 

@@ -67,8 +67,12 @@ class Histogram(Problem):
     params: HistogramParams
 
     def of_length(self, length: int) -> Problem | None:
-        is_counted = self.has_weights or length <= np.iinfo(self.dtype).max
-        return super().of_length(length) if is_counted else None
+        if not self.has_weights and length > np.iinfo(self.dtype).max:
+            return None
+        problem = super().of_length(length)
+        if problem is not None:
+            problem.num_bytes = sum(bins.num_bytes for bins in self.bins)
+        return problem
 
     @classmethod
     def row_of(cls, views: Sequence[View], params: tuple[Any, ...]) -> tuple[str, Sequence[View]]:

@@ -1,0 +1,82 @@
+"""Interrupts of the main thread during compilations."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from pathlib import Path
+
+import pytest
+from support import run_python
+
+from gpualgo._base import interrupts
+
+PROGRAM = """
+import signal, time
+import numpy as np
+import gpualgo as ga
+
+signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGINT))
+x, interrupted = np.arange(5.0), 0
+for i in range(24):
+    op = eval(f"lambda a: np.sin(a) * {i}.5 + np.exp(a) * {i % 7}")
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.002 + 0.005 * i)
+        ga.transform(op, x)
+        time.sleep(0.2)  # until the interrupt
+    except KeyboardInterrupt:
+        interrupted += 1
+    np.testing.assert_allclose(ga.transform(op, x), op(x))
+print(interrupted)
+"""
+
+
+def _interrupted(*, twice: bool = False, within: bool = False) -> list[str]:
+    """Interrupt a block that delays it; return which steps were reached."""
+    steps = []
+
+    def block() -> None:
+        with interrupts.delayed():
+            if within:
+                with interrupts.delayed():
+                    signal.raise_signal(signal.SIGINT)
+            else:
+                signal.raise_signal(signal.SIGINT)
+            steps.append("went on")
+            if twice:
+                signal.raise_signal(signal.SIGINT)
+            steps.append("ended")
+        steps.append("after it")
+
+    with pytest.raises(KeyboardInterrupt):
+        block()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    return steps
+
+
+def test_an_interrupt_waits_for_the_end() -> None:
+    assert _interrupted() == ["went on", "ended"]
+    assert _interrupted(within=True) == ["went on", "ended"]
+
+
+def test_a_second_interrupt_does_not_wait() -> None:
+    assert _interrupted(twice=True) == ["went on"]
+
+
+def test_other_threads_delay_nothing() -> None:
+    steps = []
+
+    def of_a_thread() -> None:
+        with interrupts.delayed():
+            steps.append("a thread")
+
+    thread = threading.Thread(target=of_a_thread)
+    thread.start()
+    thread.join()
+    assert steps == ["a thread"]
+
+
+def test_compilations_go_on_after_interrupts(tmp_path: Path) -> None:
+    done = run_python(PROGRAM, GPUALGO_DEVICE="cpu", GPUALGO_CACHE_DIR=str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) >= 15  # Python drops those that arrive in a finalizer
