@@ -107,6 +107,7 @@ LENGTHS = [5000, 2, 3, 17, 31, 32, 33, 127, 1000, 1 << 12, (1 << 12) + 1, 100_00
 _NOT_COMPARED = {
     "plans", "plans_into", "cpu_plans", "makers", "warm", "small", "launches", "last_start",
     "op_key", "_kept", "choice", "bins", "table", "length", "is_of_any_length",
+    "num_bytes",
 }  # fmt: skip
 
 
