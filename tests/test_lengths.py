@@ -101,12 +101,33 @@ DTYPES = {
 }  # fmt: skip
 CASES = [(name, dtype) for name in CALLS for dtype in DTYPES.get(name, (F4, I2))]
 
+OF_SHAPES: dict[str, Callable[[Any, Any], Any]] = {
+    **{name: CALLS[name] for name in CALLS if name.startswith(("transform", "reduce"))
+       if "_by_" not in name and "indices" not in name},
+    **{name: CALLS[name] for name in ("count", "find", "argmin", "argmax", "minmax", "select",
+                                      "select by a mask", "adjacent_difference")},
+    "reduce an axis": lambda x, y: ga.reduce(x, axis=0),
+    "reduce the last axis": lambda x, y: ga.reduce(x, axis=-1),
+    "reduce two axes": lambda x, y: ga.reduce(x, axis=(0, 1)),
+    "argmax along an axis": lambda x, y: ga.argmax(x, axis=0),
+    "minmax along an axis": lambda x, y: ga.minmax(x, axis=1),
+    "inclusive_scan along an axis": lambda x, y: ga.inclusive_scan(x, axis=0),
+    "flat inclusive_scan": lambda x, y: ga.inclusive_scan(x, axis=None),
+    "radix_sort of rows": lambda x, y: ga.radix_sort(x),
+    "histogram of rows": lambda x, y: ga.histogram(x, 4, (0, 3), axis=-1),
+    "count along an axis": lambda x, y: ga.count(x, _positive, axis=1),
+}  # fmt: skip
+SHAPES = [
+    (40, 50), (40, 60), (41, 60), (2, 2), (100, 3), (3, 100), (60, 40), (1000, 64), (64, 1000),
+    (1, 40), (40, 1), (4, 5, 6), (4, 5, 7), (3, 5, 7), (30, 20, 10), (2, 2, 2), (4, 1, 7),
+]  # fmt: skip
+
 # --- Plans for a GPU.
 
 LENGTHS = [5000, 2, 3, 17, 31, 32, 33, 127, 1000, 1 << 12, (1 << 12) + 1, 100_003, 1 << 20, 7]
 _NOT_COMPARED = {
     "plans", "plans_into", "cpu_plans", "makers", "warm", "small", "launches", "last_start",
-    "op_key", "_kept", "choice", "bins", "table", "length", "is_of_any_length",
+    "op_key", "_kept", "choice", "bins", "table", "input_shape", "is_of_any_shape",
     "num_bytes",
 }  # fmt: skip
 
@@ -132,9 +153,10 @@ def planned(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[Problem, Pla
     forget_problems()
 
 
-def _array(length: int, dtype: np.dtype[Any], shift: int = 0) -> FakeArray:
-    array = FakeArray((length + shift,), dtype)
-    array.shape = (length,)
+def _array(shape: Any, dtype: np.dtype[Any], shift: int = 0) -> FakeArray:
+    array = FakeArray((int(np.prod(shape)) + shift,), dtype)
+    array.shape = (shape,) if isinstance(shape, int) else shape
+    array.strides = np.empty(array.shape, dtype).strides
     array.data.ptr += shift * dtype.itemsize
     return array
 
@@ -161,18 +183,33 @@ def _shown(problem: Problem, plan: Plan) -> Any:
 def test_plans_equal_those_of_a_first_call(
     planned: list[tuple[Problem, Plan]], name: str, dtype: np.dtype[Any], shift: int
 ) -> None:
-    def plans_of(length: int) -> list[Any]:
-        x, y = _array(length, dtype, shift), _array(length, dtype, shift)
+    _check_plans(planned, CALLS[name], LENGTHS, dtype, shift)
+
+
+@pytest.mark.parametrize("axes", [2, 3])
+@pytest.mark.parametrize("name", OF_SHAPES)
+def test_plans_of_arrays_with_axes(
+    planned: list[tuple[Problem, Plan]], name: str, axes: int
+) -> None:
+    _check_plans(planned, OF_SHAPES[name], [s for s in SHAPES if len(s) == axes], F4, 0)
+
+
+def _check_plans(
+    planned: list[tuple[Problem, Plan]], call: Callable[[Any, Any], Any], shapes: Any,
+    dtype: np.dtype[Any], shift: int,
+) -> None:  # fmt: skip
+    def plans_of(shape: Any) -> list[Any]:
+        x, y = _array(shape, dtype, shift), _array(shape, dtype, shift)
         planned.clear()
-        CALLS[name](x, y)
+        call(x, y)
         return [_shown(*pair) for pair in planned]
 
-    after_others = {length: plans_of(length) for length in LENGTHS}
-    for length in LENGTHS:
+    after_others = {shape: plans_of(shape) for shape in shapes}
+    for shape in shapes:
         forget_problems()
-        alone = plans_of(length)
+        alone = plans_of(shape)
         assert alone
-        assert after_others[length] == alone, length
+        assert after_others[shape] == alone, shape
 
 
 def test_problems_of_one_kind_share_their_launches(planned: list[tuple[Problem, Plan]]) -> None:
@@ -200,9 +237,19 @@ def test_a_class_whose_list_is_too_short_is_found_out(monkeypatch: pytest.Monkey
 @pytest.mark.parametrize(("name", "dtype"), CASES, ids=lambda x: str(x).replace(" ", "_"))
 def test_results_of_many_lengths(backend: Backend, name: str, dtype: np.dtype[Any]) -> None:
     """They equal those of a call that has seen no other length."""
-    rng = np.random.default_rng(len(name))
-    lengths = [513, 2, 40, 3, 64, 65, 1000, 4097, 31, 8191, 2]
-    samples = [[rng.integers(-9, 9, n).astype(dtype) for _ in range(2)] for n in lengths]
+    _check_results(backend, CALLS[name], [513, 2, 40, 3, 64, 65, 1000, 4097, 31, 8191, 2], dtype)
+
+
+@pytest.mark.parametrize("name", OF_SHAPES)
+def test_results_of_arrays_with_axes(backend: Backend, name: str) -> None:
+    _check_results(backend, OF_SHAPES[name], SHAPES, F4)
+
+
+def _check_results(
+    backend: Backend, call: Callable[[Any, Any], Any], shapes: Any, dtype: np.dtype[Any]
+) -> None:
+    rng = np.random.default_rng(1)
+    samples = [[rng.integers(-9, 9, n).astype(dtype) for _ in range(2)] for n in shapes]
 
     def flat(result: Any) -> list[tuple[Any, bytes]]:
         items = result if isinstance(result, tuple) else (result,)
@@ -210,12 +257,12 @@ def test_results_of_many_lengths(backend: Backend, name: str, dtype: np.dtype[An
         return [(x.dtype, x.shape, x.tobytes()) for x in hosts]
 
     def result_of(x: Any, y: Any) -> Any:
-        return flat(CALLS[name](backend.to_device(x.copy()), backend.to_device(y)))
+        return flat(call(backend.to_device(x.copy()), backend.to_device(y)))
 
     after_others = [result_of(x, y) for x, y in samples]
-    for n, (x, y), found in zip(lengths, samples, after_others, strict=True):
+    for shape, (x, y), found in zip(shapes, samples, after_others, strict=True):
         forget_problems()
-        assert found == result_of(x, y), n
+        assert found == result_of(x, y), shape
 
 
 TABLES: dict[str, Callable[[Any, Any], Any]] = {

@@ -116,7 +116,7 @@ def launch_again(
     """Return the launch of a kernel, made from the one that `launches` has for the key, if any.
 
     The key says all that spec, threads, shared memory and `takes` depend on, among the problems
-    that share `launches` (see `Problem.of_length`).
+    that share `launches` (see `Problem.of_shape`).
     """
     known = None if launches is None else launches.get(key)
     if known is not None:

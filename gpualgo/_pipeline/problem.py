@@ -6,6 +6,7 @@ This file exceeds 300 lines: what equal calls share and how it is looked up are 
 from __future__ import annotations
 
 import functools
+import math
 import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
@@ -17,7 +18,7 @@ from gpualgo._arrays.view import NumPy, View, alignment_of, layout_of, view_of
 from gpualgo._base import dtypes, records
 from gpualgo._base.errors import CapturesChanged, CompileError
 from gpualgo._base.memo import Memo
-from gpualgo._base.strides import ordered_strides
+from gpualgo._base.strides import dense_strides, ordered_strides
 from gpualgo._driver import default_device
 from gpualgo._driver.default_device import AUTO, CPU
 from gpualgo._operators.captured import ownerless
@@ -186,11 +187,12 @@ class Problem:
 
     max_kept: ClassVar[int] = 4096  # cached problems of one algorithm
     # The attributes that hold the length or the shape of inputs that are contiguous and have one
-    # dimension, if nothing else of a problem depends on the length; None: something does. Each
-    # class declares its own.
+    # shape, if nothing else of a problem depends on it; None: something does. Each class declares
+    # its own.
     sized: ClassVar[tuple[str, ...] | None] = None
-    length = 0  # of such inputs
-    is_of_any_length = False  # `of_length` gave what a first call did, for another length
+    may_have_axes: ClassVar[bool] = False  # such inputs may have several dimensions
+    input_shape: tuple[int, ...] = ()  # of such inputs
+    is_of_any_shape = False  # `of_shape` gave what a first call did, for another shape
     problems: ClassVar[Memo[Problem]]
     num_bytes = 0  # of memory held between calls
     inputs: Sequence[str] = ("x",)  # names of the inputs, for messages
@@ -253,23 +255,23 @@ class Problem:
         self.default_start: Array | None = None  # the initial value if no init is given
         self.last_start: tuple[Any, Start] = (_UNKNOWN, NO_INIT)
         self.makers: list[Callable[[], Any]] = []  # allocate new results, once a plan exists
-        # Launches of its plans, which problems that differ only in length share.
+        # Launches of its plans, which problems that differ only in shape share.
         self.launches: dict[Any, Launch] = {}
 
-    def of_length(self, length: int) -> Problem | None:
-        """Return the problem of the same call for contiguous inputs of another length.
+    def of_shape(self, shape: tuple[int, ...]) -> Problem | None:
+        """Return the problem of the same call for contiguous inputs of another shape.
 
-        None if the length has to be checked, or decides more than `sized` says.
+        None if the shape has to be checked, or decides more than `sized` says.
         """
         problem: Problem = object.__new__(type(self))
         vars(problem).update(vars(self))
-        shape, problem.length = (length,), length
+        problem.input_shape = shape
         for name in self.sized or ():
             value = getattr(self, name)
             if name == "results":
                 value = tuple([r._replace(shape=shape) if r.shape else r for r in value])
             else:
-                value = shape if type(value) is tuple else length
+                value = shape if type(value) is tuple else math.prod(shape)
             setattr(problem, name, value)
         problem.plans, problem.plans_into, problem.cpu_plans, problem.makers = {}, {}, {}, []
         problem.warm = problem.small = None
@@ -428,24 +430,28 @@ def _problem_of_rows(kind: type[Problem], call: Call, row_init: checks.RowInit) 
     return problem
 
 
-def _key_of_any_length(
+def _key_of_any_shape(
     kind: type[Problem], views: Views, params: tuple[Any, ...], key: tuple[Any, ...]
 ) -> Any:
-    """Return what a call shares with equal ones of other lengths; None if its plan is its own."""
+    """Return what a call shares with equal ones of other shapes; None if its plan is its own."""
     shape = views[0].shape
-    if vars(kind).get("sized") is None or len(shape) != 1 or shape[0] < 2:
+    if vars(kind).get("sized") is None or not shape or min(shape) < 2:
+        return None
+    if len(shape) > 1 and not kind.may_have_axes:
         return None
     if params and type(params[-1]) is checks.RowInit:
         return None
     for view in views:
-        if view.shape != shape or view.strides != (records.step_of(view.dtype),):
+        step = records.step_of(view.dtype)
+        if view.shape != shape or view.strides != dense_strides(shape, step):
             return None
-    return ("any length", *[view[2:6] for view in views]), *key[1:]
+    return ("any shape", len(shape), *[view[3:6] for view in views]), *key[1:]
 
 
 def _agree(other: Problem, problem: Problem) -> bool:
-    """Return whether `of_length` makes the problem of another length from one that was made."""
-    made = other.of_length(problem.length) if other.length != problem.length else None
+    """Return whether `of_shape` makes the problem of another shape from one that was made."""
+    shape = problem.input_shape
+    made = other.of_shape(shape) if other.input_shape != shape else None
     return made is not None and _sizes(made) == _sizes(problem)
 
 
@@ -456,7 +462,7 @@ def _sizes(problem: Problem) -> dict[str, Any]:
         for name, value in vars(problem).items()
         if name == "results" or type(value) in (int, bool)
         or (type(value) is tuple and all(type(n) is int for n in value))
-        if name not in ("is_of_any_length", "length", "num_bytes")
+        if name not in ("input_shape", "is_of_any_shape", "num_bytes")
     }  # fmt: skip
 
 
@@ -508,10 +514,10 @@ def problem_of(
         cached = None
     if cached is not None:
         return cached
-    like = _key_of_any_length(kind, views, params, key) if device != AUTO else None
+    like = _key_of_any_shape(kind, views, params, key) if device != AUTO else None
     other = None if like is None else kind.problems.get(like)
-    if other is not None and other.is_of_any_length:
-        cached = other.of_length(first.shape[0])
+    if other is not None and other.is_of_any_shape:
+        cached = other.of_shape(first.shape)
         if cached is not None:
             kind.problems.add(key, cached)
             cached.hold(0)
@@ -550,8 +556,8 @@ def problem_of(
         problem.structure = structure_of(problem.form, [r.dtype for r in problem.results[:count]])
     kind.problems.add(key, problem)
     if like is not None and choice is None:
-        problem.length = first.shape[0]
-        problem.is_of_any_length = other is not None and _agree(other, problem)
+        problem.input_shape = first.shape
+        problem.is_of_any_shape = other is not None and _agree(other, problem)
         kind.problems.add(like, problem)
     problem.hold(0)  # register what __init__ allocated
     return problem

@@ -17,6 +17,7 @@ INDEX = np.dtype(np.int64)
 class Extremes(Problem):
     """Arguments that equal calls of `argmin`, `argmax` or `minmax` share."""
 
+    may_have_axes = True
     returns_scalars = True
     functor: ClassVar[str]  # the functor's name in parts/operator.cuh, in lower case
     are_least: ClassVar[tuple[bool, ...]]  # for each result: least, else greatest
@@ -54,6 +55,9 @@ class Extremes(Problem):
         self.results = (
             (Result(shape, INDEX),) if self.has_index else (Result(shape, view.dtype),) * 2
         )
+
+    def of_shape(self, shape: tuple[int, ...]) -> Problem | None:
+        return super().of_shape(shape) if len(self.axes) == len(shape) else None
 
 
 class ArgMinimum(Extremes):

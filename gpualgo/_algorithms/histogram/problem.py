@@ -66,10 +66,10 @@ class Histogram(Problem):
     has_names = False  # there is no operator
     params: HistogramParams
 
-    def of_length(self, length: int) -> Problem | None:
-        if not self.has_weights and length > np.iinfo(self.dtype).max:
+    def of_shape(self, shape: tuple[int, ...]) -> Problem | None:
+        if not self.axes or (not self.has_weights and shape[0] > np.iinfo(self.dtype).max):
             return None
-        problem = super().of_length(length)
+        problem = super().of_shape(shape)
         if problem is not None:
             problem.num_bytes = sum(bins.num_bytes for bins in self.bins)
         return problem

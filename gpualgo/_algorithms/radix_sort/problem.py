@@ -111,9 +111,9 @@ class Sort(KeysAndValues):
             self.results = (Result(self.results[0].shape, self.index_dtype, (), order),)
             self.form = None
 
-    def of_length(self, length: int) -> Problem | None:
-        is_counted = self.index_dtype is None or length - 1 <= np.iinfo(self.index_dtype).max
-        return super().of_length(length) if is_counted else None
+    def of_shape(self, shape: tuple[int, ...]) -> Problem | None:
+        is_counted = self.index_dtype is None or shape[0] - 1 <= np.iinfo(self.index_dtype).max
+        return super().of_shape(shape) if is_counted else None
 
     @classmethod
     def row_of(cls, views: Sequence[View], params: tuple[Any, ...]) -> tuple[str, Sequence[View]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -52,7 +52,8 @@ def scratch_bytes(acc: np.dtype[Any], column: bool) -> int:
 
 
 class Reduction(Problem):
-    sized = ()
+    sized: ClassVar[tuple[str, ...] | None] = ()
+    may_have_axes = True
     needs_associativity = True
     returns_scalars = True
     spreads_tuples = True
@@ -75,6 +76,9 @@ class Reduction(Problem):
         self.results = tuple(Result(shape, leaf) for leaf in records.field_dtypes(self.acc))
         self.is_empty = 0 in view.shape
         self.has_init = init is not None
+
+    def of_shape(self, shape: tuple[int, ...]) -> Problem | None:
+        return super().of_shape(shape) if len(self.axes) == len(shape) else None
 
     def of_empty(self, op: Any, init: Any) -> Array:
         if (start := self.encode(init)) is not None:

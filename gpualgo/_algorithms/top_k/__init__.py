@@ -72,8 +72,8 @@ class FirstElements(Ranked):
         order = () if self.axis is None else order_of(shape, [views[0].strides])
         self.results = (Result(shape, self.dtype, (), order), Result(shape, INDEX, (), order))
 
-    def of_length(self, length: int) -> Problem | None:
-        return super().of_length(length) if self.k <= length else None
+    def of_shape(self, shape: tuple[int, ...]) -> Problem | None:
+        return super().of_shape(shape) if self.k <= shape[0] else None
 
 
 class RankedElements(Ranked):
@@ -99,8 +99,8 @@ class RankedElements(Ranked):
         shape = self.around(())
         self.results = (Result(shape if is_one else (len(self.ranks), *shape), self.dtype),)
 
-    def of_length(self, length: int) -> Problem | None:
-        return super().of_length(length) if max(self.ranks, default=0) < length else None
+    def of_shape(self, shape: tuple[int, ...]) -> Problem | None:
+        return super().of_shape(shape) if max(self.ranks, default=0) < shape[0] else None
 
 
 class TopK(NamedTuple):

@@ -39,6 +39,7 @@ MAX_ARRAYS = 16  # in all arguments together
 
 class Transformation(Problem):
     sized = "shape", "results"
+    may_have_axes = True
 
     def __init__(self, call: Call) -> None:
         device, views, op, params, where = call.device, call.views, call.op, call.params, call.where
