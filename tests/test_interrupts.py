@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from support import run_python
 
-from gpualgo._base import interrupts
+from gpualgo._base.memo import interrupts_delayed
 
 PROGRAM = """
 import signal, time
@@ -36,9 +36,9 @@ def _interrupted(*, twice: bool = False, within: bool = False) -> list[str]:
     steps = []
 
     def block() -> None:
-        with interrupts.delayed():
+        with interrupts_delayed():
             if within:
-                with interrupts.delayed():
+                with interrupts_delayed():
                     signal.raise_signal(signal.SIGINT)
             else:
                 signal.raise_signal(signal.SIGINT)
@@ -67,7 +67,7 @@ def test_other_threads_delay_nothing() -> None:
     steps = []
 
     def of_a_thread() -> None:
-        with interrupts.delayed():
+        with interrupts_delayed():
             steps.append("a thread")
 
     thread = threading.Thread(target=of_a_thread)

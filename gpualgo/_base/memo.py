@@ -7,12 +7,14 @@ arrays, register it with `weigh`; all memos of the process together keep at most
 from __future__ import annotations
 
 import gc
+import signal
+import threading
 import weakref
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from gpualgo._base import forks, interrupts
+from gpualgo._base import forks
 
 Value = TypeVar("Value")
 
@@ -171,10 +173,39 @@ def paused() -> Iterator[None]:
                 _was_enabled = gc.isenabled()
             _pauses.add(id(pause))
             gc.disable()
-        with interrupts.delayed():
+        with interrupts_delayed():
             yield
     finally:
         pause.end()
+
+
+# Interrupts (Ctrl-C) during a compilation wait for its end: numba keeps generators of what it has
+# yet to register. An exception within one ends it; no later function of the process is compiled.
+
+
+@contextmanager
+def interrupts_delayed() -> Iterator[None]:
+    """Handle SIGINT after the block; a second one at once, for blocks that take too long."""
+    handler = signal.getsignal(signal.SIGINT)
+    # Only the main thread runs signal handlers, and only it may set them.
+    if threading.current_thread() is not threading.main_thread() or not callable(handler):
+        yield
+        return
+    caught: list[tuple[int, Any]] = []
+
+    def note(number: int, frame: Any) -> None:
+        caught.append((number, frame))
+        if len(caught) > 1:
+            handler(number, frame)
+
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield
+    finally:
+        if signal.getsignal(signal.SIGINT) is note:  # the block may have set another one
+            signal.signal(signal.SIGINT, handler)
+        if len(caught) == 1:
+            handler(*caught[0])
 
 
 @forks.in_child
