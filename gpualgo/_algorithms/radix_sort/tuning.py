@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
@@ -198,6 +199,7 @@ def word(itemsize: int) -> str:
     return "uint4" if itemsize == 16 else f"gpualgo::uint{8 * itemsize}"
 
 
+@lru_cache(1024)
 def histogram_spec(
     dtype: Dtype, descending: Descending, num_passes: int, index_bytes: int,
     policy: HistogramPolicy, overlaps: bool, finds_window: bool = False,
@@ -208,6 +210,7 @@ def histogram_spec(
     return kernel_spec("radix_sort/histogram.cuh", "radix_histogram_kernel", *types)
 
 
+@lru_cache(1024)
 def pass_spec(
     dtype: Dtype, descending: Descending, value_bytes: int, result_bytes: int, index_bytes: int,
     policy: Policy, has_rows: bool, overlaps: bool,
@@ -226,6 +229,7 @@ def pass_spec(
     return kernel_spec("radix_sort/passes.cuh", "radix_pass_kernel", *types)
 
 
+@lru_cache(1024)
 def rows_spec(dtype: Dtype, descending: Descending, value_bytes: int, policy: RowPolicy) -> Spec:
     tuned = cpp(
         "BlockSortPolicy", policy.warps, policy.items, policy.rows_per_block, policy.blocks_per_sm,
@@ -249,6 +253,7 @@ def small_lanes(row_items: int) -> int:
     return max(1, capacity // (2 if capacity <= 8 else 4 if capacity <= 32 else 8))
 
 
+@lru_cache(1024)
 def small_rows_spec(dtype: Dtype, descending: Descending, value_bytes: int, row_items: int) -> Spec:
     """Return the kernel that sorts rows in the registers of a warp's lanes."""
     lanes = small_lanes(row_items)
@@ -284,6 +289,7 @@ def digits_of(
     return digits
 
 
+@lru_cache(1024)
 def last_key(dtype: Dtype, descending: Descending) -> int:
     """Return the bits of a key that sorts after all others, used as padding; of floats NaN."""
     fields = numbers(dtype, descending)
