@@ -233,7 +233,7 @@ def strided_case(op: Operator, source: Dtype, acc: Dtype, **dims: bool) -> Case:
 
 def loose_case(op: Operator, inputs: list[Dtype], result: Dtype) -> Case:
     """Return the kernel that transforms arrays without gaps, all inputs misaligned."""
-    items = min(elements.LOOSE_ITEMS, elements.pack_items([result, *inputs], 16))
+    items = min(elements.LOOSE_ITEMS, elements.pack_items((result, *inputs), 16))
     loads, loose = elements.loads_in_flight(inputs, items), (1 << len(inputs)) - 1
     applied = elements.Applied(op, tuple(inputs), result)
     is_wide = None if max(dtype.itemsize for dtype in inputs) == 16 else False
@@ -244,7 +244,7 @@ def flat_case(op: Operator, inputs: list[Dtype], result: Dtype, *, aligned: bool
     """Return the kernel that transforms arrays without gaps."""
     operands = [result, *inputs]
     widest = max(dtype.itemsize for dtype in operands)
-    items = elements.pack_items(operands, elements.VECTOR_BYTES if aligned else widest)
+    items = elements.pack_items(tuple(operands), elements.VECTOR_BYTES if aligned else widest)
     loads = elements.loads_in_flight(inputs, items)
     read_bytes = max(items * dtype.itemsize for dtype in inputs)
     is_wide = None if widest == 16 else read_bytes >= elements.VECTOR_BYTES
@@ -256,7 +256,7 @@ def transform_cases(op: Operator, inputs: list[Dtype], result: Dtype) -> list[Ca
     """Return the kernels of a transformation: without gaps, in rows, and turned."""
     applied = elements.Applied(op, tuple(inputs), result)
     every = (1 << len(inputs) + 1) - 1
-    items = elements.pack_items([result, inputs[0]], elements.VECTOR_BYTES)
+    items = elements.pack_items((result, inputs[0]), elements.VECTOR_BYTES)
     loads = elements.loads_in_flight(inputs[:1], items)
     widths = max(items * dtype.itemsize for dtype in (result, inputs[0]))
     is_wide = widths >= elements.VECTOR_BYTES and None

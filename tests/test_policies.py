@@ -209,7 +209,7 @@ def test_cuts_do_not_ask_the_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 @given(st.lists(dtypes, min_size=2, max_size=9), alignments)
 def test_packs_respect_alignment(operands: list[np.dtype[Any]], alignment: int) -> None:
     assume(all(alignment % dtype.itemsize == 0 for dtype in operands))
-    items = elements.pack_items(operands, alignment)
+    items = elements.pack_items(tuple(operands), alignment)
     assert items & (items - 1) == 0
     for dtype in operands:
         access = min(elements.VECTOR_BYTES, items * dtype.itemsize)

@@ -74,4 +74,4 @@ def test_every_architecture(capability: Capability, tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_packs(names: list[str], alignment: int, items: int) -> None:
-    assert tuning.pack_items([np.dtype(name) for name in names], alignment) == items
+    assert tuning.pack_items(tuple(map(np.dtype, names)), alignment) == items

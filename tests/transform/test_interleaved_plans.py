@@ -158,6 +158,6 @@ def test_wide_results_compile(names: str, tmp_path: Any) -> None:
     read = np.dtype(source)
     operands = records.Interleaved(result, ends[-1], (0, *ends[:-1])), read
     applied = tuning.Applied(Operator(lambda a: (a, a, a, a, a, a, a)), (read,), result)
-    items = tuning.pack_items(operands, 16)
+    items = tuning.pack_items(tuple(operands), 16)
     spec = tuning.flat_spec(applied, items, tuning.loads_in_flight([read], items), operands)
     sass.read(spec, (9, 0), tmp_path)
