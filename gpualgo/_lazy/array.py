@@ -80,11 +80,10 @@ class LazyArray(Operators):
     @property
     def dtype(self) -> np.dtype[Any]:
         """The dtype of the elements; computing it may compile the function."""
-        if self._dtype is None:
-            self._dtype = self._plain_dtype()
-        if self._dtype is None:
-            self._dtype = self._compiled_dtype()
-        return self._dtype
+        dtype = self.known_dtype()
+        if dtype is None:
+            dtype = self._dtype = self._compiled_dtype()
+        return dtype
 
     def _compiled_dtype(self) -> np.dtype[Any]:
         """Return the function's result dtype; captured scalars become constants where needed."""
@@ -97,8 +96,13 @@ class LazyArray(Operators):
             checks.name(error, op, "lazy")
             return retried(error, op, op_key, self._compiled_dtype)
 
-    def _plain_dtype(self) -> np.dtype[Any] | None:
+    def known_dtype(self) -> np.dtype[Any] | None:
         """Return the dtype if it is known without compiling, else None."""
+        if self._dtype is None:
+            self._dtype = self._plain_dtype()
+        return self._dtype
+
+    def _plain_dtype(self) -> np.dtype[Any] | None:
         what = self.node.what
         if self.node.kind == "leaf":
             return self.arguments[int(what)]
@@ -111,7 +115,7 @@ class LazyArray(Operators):
         return forms.form_of(dtype.names or (), self.forms) if dtype.names else None
 
     def __repr__(self) -> str:
-        dtype = self._dtype or self._plain_dtype()
+        dtype = self.known_dtype()
         shown = "" if dtype is None else f", dtype={records.shown(dtype)}"
         return f"LazyArray({self.text}, shape={self.shape}{shown})"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from importlib import import_module
 from typing import Any, NoReturn
 
@@ -47,12 +48,27 @@ def called(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[s
     dtype = kwargs.get("dtype")
     is_lazy = all(one is None for one in outs)
     if is_lazy and dtype is None:
+        _check_loop(ufunc, *map(_kind_of, inputs))
         parts = (np.floor_divide, np.remainder) if ufunc is np.divmod else (ufunc,)
         made = tuple([hooks.applied(part, inputs, name) for part in parts])
         return made if len(made) > 1 else made[0]
     computed = import_module("gpualgo.numpy._ufuncs").computed
     outs = (None,) * ufunc.nout if is_lazy else outs
     return computed(ufunc, ufunc, inputs, is_lazy, outs, True, dtype, "same_kind", name)
+
+
+def _kind_of(x: Any) -> Any:
+    """Return what `_check_loop` takes for an argument; None if it is not known yet."""
+    if type(x) in (int, float, complex):
+        return type(x)
+    return x.known_dtype() if hasattr(x, "leaves") else getattr(x, "dtype", None)
+
+
+@lru_cache(256, typed=True)
+def _check_loop(ufunc: np.ufunc, *kinds: Any) -> None:
+    """Raise NumPy's error for dtypes without a loop, if NumPy knows all of them."""
+    if all(isinstance(kind, type) or getattr(kind, "kind", "V") in "biufc" for kind in kinds):
+        ufunc.resolve_dtypes((*kinds, *(None,) * ufunc.nout))
 
 
 def written(x: Any, out: Any, name: str) -> Any:

@@ -93,16 +93,16 @@ def real_of(kind: Dtype) -> Dtype:
 
 def _combined(a: Any, b: Any) -> Any:
     count, distance = a[0] + b[0], b[1] - a[1]
-    share = b[0] / max(count, 1)  # both counts may be 0
-    squares = distance * distance * (a[0] * share)
-    return count, a[1] + distance * share, a[2] + b[2] + squares
+    move = distance * (b[0] / max(count, 1))  # both counts may be 0
+    squares = distance * (move * a[0])  # of 0 and a distance whose square overflows: 0, not NaN
+    return count, a[1] + move, a[2] + b[2] + squares
 
 
 def _combined_complex(a: Any, b: Any) -> Any:
     count, x, y = a[0] + b[0], b[1] - a[1], b[2] - a[2]
     share = b[0] / max(count, 1)
-    squares = (x * x + y * y) * (a[0] * share)
-    return count, a[1] + x * share, a[2] + y * share, a[3] + b[3] + squares
+    u, v = x * share, y * share
+    return count, a[1] + u, a[2] + v, a[3] + b[3] + x * (u * a[0]) + y * (v * a[0])
 
 
 # Declared commutative: another order changes rounding only.

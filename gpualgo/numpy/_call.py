@@ -19,10 +19,10 @@ from gpualgo._base import dtypes, recording
 from gpualgo._driver import default_device, device, staging
 from gpualgo._driver.default_device import CPU
 from gpualgo._lazy import is_lazy, operators
-from gpualgo._lazy.combining import led_by, zipped
+from gpualgo._lazy.combining import is_aligned, led_by, zipped
 from gpualgo._pipeline import checks
+from gpualgo.lazy import LazyArray, full
 from gpualgo.lazy import asarray as lazy_of
-from gpualgo.lazy import full
 
 # --- Conversion of arguments to arrays that the functions here accept.
 
@@ -115,11 +115,18 @@ def is_true(a: Any) -> Any:
     return a != 0
 
 
+def aligned(x: Any) -> Any:
+    """Return an array that kernels can index; an unaligned NumPy array is copied."""
+    if isinstance(x, LazyArray):
+        return x if all(map(is_aligned, x.leaves)) else copy(x)
+    return np.array(x) if type(x) is np.ndarray and not x.flags.aligned else x
+
+
 def flattened(x: Any) -> Any:
     """Return an array with one axis, lazily unless it is NumPy's."""
     if x.ndim == 1:
         return x
-    return x.reshape(-1) if type(x) is np.ndarray else lazy_of(x).reshape(-1)
+    return x.reshape(-1) if type(x) is np.ndarray else lazy_of(aligned(x)).reshape(-1)
 
 
 def host_of(x: Any, where: str) -> Any:

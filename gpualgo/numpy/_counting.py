@@ -39,7 +39,7 @@ def bins_of(x: Any, bins: Any, range: Any, has_weights: bool, name: str) -> Reso
             raise ValueError(f"{name}: bins={bins!r} is not a rule; pass one of {', '.join(RULES)}")
         if has_weights:
             raise TypeError(f"{name}: rules for bins do not support weights; pass a number of bins")
-        ends = ends_of(x, range, name)
+        ends = ends_of(x, range, kind, name)
         return _even_bins(kind, _bins_by_rule(x, kind, rule, ends, range is not None, name), ends)
     if not is_edges(bins):
         try:
@@ -50,7 +50,7 @@ def bins_of(x: Any, bins: Any, range: Any, has_weights: bool, name: str) -> Reso
             ) from None
         if number < 1:
             raise ValueError(f"{name}: bins is {number}; pass one or more")
-        return _even_bins(kind, number, ends_of(x, range, name))
+        return _even_bins(kind, number, ends_of(x, range, kind, name))
     return _given_bins(bins, name)
 
 
@@ -86,8 +86,8 @@ def _even_bins(kind: Any, number: int, ends: tuple[Any, Any]) -> ResolvedBins:
         ) from None
 
 
-def ends_of(x: Any, range: Any, name: str) -> tuple[Any, Any]:
-    """Return the range of even bins: the given one, or the extreme samples."""
+def ends_of(x: Any, range: Any, kind: Any, name: str) -> tuple[Any, Any]:
+    """Return the range of even bins: the given one, or the extreme samples as `kind`."""
     if range is not None:
         low, high = (_range_end(end, name) for end in range)
         if low > high:
@@ -97,7 +97,7 @@ def ends_of(x: Any, range: Any, name: str) -> tuple[Any, Any]:
     elif 0 in x.shape:
         low, high = 0, 1
     else:
-        low, high = (host_of(end, name)[()] for end in minmax(x))
+        low, high = (host_of(end, name).astype(kind)[()] for end in minmax(x))
         low, high = finite_ends(low, high, "the samples", name)
     return (low - 0.5, high + 0.5) if low == high else (low, high)
 
@@ -461,13 +461,11 @@ def _dimension(x: Any, bins: Any, range: Any, kind: Any, name: str) -> ResolvedB
         return _given_bins(bins, name)
     if bins < 1:
         raise ValueError(f"{name}: bins is {bins}; pass one or more")
-    low, high = ends_of(x, range, name)
+    low, high = ends_of(x, range, kind, name)
     try:
         number = operator.index(bins)
     except TypeError:
         raise TypeError(f"{name}: bins is {shown(bins)}; pass a number of bins, or edges") from None
-    if range is None and dtypes.kind(kind) == "f" and 0 not in shape_of(x):
-        low, high = kind.type(low), kind.type(high)
     with np.errstate(all="ignore"):
         edges = np.linspace(low, high, number + 1)
     if edges.dtype.kind != "f" or not np.all(edges[:-1] < edges[1:]):

@@ -192,7 +192,8 @@ def reduced(
         wanted = _call.dtype_of(out, name)
         if RULES[ufunc] is SUM:
             kind = wider(kind, wanted)
-        if initial is not UNSET and dtypes.can_cast(kind, wanted) and kind != BOOL:
+        has_initial = initial is not UNSET and RULES[ufunc] is not TRUTH
+        if has_initial and dtypes.can_cast(kind, wanted):
             kind = wanted  # NumPy casts `initial` to out's dtype
     start = reductions.started(ufunc, kind) if initial is UNSET else start_of(initial, kind)
     a, own = real_of(a, own, kind)

@@ -43,9 +43,32 @@ def run(
         is_large = shape and np.prod(shape, dtype=np.int64) >= worth
         if is_large and all(o is None or _may_reorder(o, shape, given, outs) for o in outs):
             return _in_blocks(ufunc, given, shape, outs, options, block)
+    if where is not True:
+        if any(o is None for o in outs):
+            return _masked(ufunc, given, outs, where, options)
+        options["where"] = where
     if any(o is not None for o in outs):
         options["out"] = outs
-    return ufunc(*given, **options) if where is True else ufunc(*given, where=where, **options)
+    return ufunc(*given, **options)
+
+
+def _masked(
+    ufunc: np.ufunc, given: Sequence[Any], outs: tuple[Any, ...], where: Any, options: Any
+) -> Any:
+    """Return a ufunc's result with a mask; where this is false, elements of new results are 0."""
+    samples = [np.empty(0, x.dtype) if hasattr(x, "dtype") else x for x in given]
+    with np.errstate(all="ignore"):
+        kinds = ufunc(*samples, **options)
+    shape = np.broadcast_shapes(*[np.shape(x) for x in (*given, where, *outs) if x is not None])
+    targets = list(outs)
+    for i, sample in enumerate(kinds if ufunc.nout > 1 else (kinds,)):
+        if outs[i] is None:
+            targets[i] = _new_output(given, shape, np.asarray(sample).dtype)
+            targets[i].fill(0)
+    ufunc(*given, out=tuple(targets), where=where, **options)
+    pairs = zip(outs, targets, strict=True)
+    results = tuple([x[()] if out is None and not x.ndim else x for out, x in pairs])
+    return results if ufunc.nout > 1 else results[0]
 
 
 def sizes_of(ufunc: np.ufunc) -> tuple[int, int]:

@@ -12,17 +12,11 @@ from gpualgo import argsort, copy, lazy, merge_sort, transform
 from gpualgo._arrays.view import view_of
 from gpualgo._driver.default_device import CPU
 from gpualgo._lazy import is_lazy
-from gpualgo._lazy.combining import is_aligned, place_lazy
+from gpualgo._lazy.combining import place_lazy
 from gpualgo.numpy import _call
+from gpualgo.numpy._call import aligned
 
 # --- Gathers along an axis, with separate indices for each row.
-
-
-def aligned(x: Any) -> Any:
-    """Return an array that kernels can index; an unaligned NumPy array is copied."""
-    if isinstance(x, lazy.LazyArray):
-        return x if all(map(is_aligned, x.leaves)) else copy(x)
-    return np.array(x) if type(x) is np.ndarray and not x.flags.aligned else x
 
 
 def along(x: Any, indices: Any, axis: int) -> Any:
@@ -150,7 +144,8 @@ def order_by(fields: Sequence[Any], axis: int = 0) -> Any:
         if order is None:
             order = argsort(tuple(keys), axis=axis)
         else:
-            finer = argsort(tuple([along(x, order, axis) for x in keys]), axis=axis)
+            # One by one: operators capture few arrays.
+            finer = argsort(tuple([copy(along(x, order, axis)) for x in keys]), axis=axis)
             order = copy(along(order, finer, axis))
     return order
 

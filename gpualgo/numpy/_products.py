@@ -34,7 +34,7 @@ def _product(a: Any, b: Any, out: Any, name: str) -> Any:
     if out is not None:
         _check_out(x, y, out, name)
     if not (x.ndim and y.ndim):
-        return UFUNCS["multiply"](x, y, out=out)
+        return _call.number_of(UFUNCS["multiply"](x, y, out=out))
     native: Any = {"dot": np.dot, "inner": np.inner, "vdot": np.vdot}[name]
     if type(x) is type(y) is np.ndarray and _call.is_few(x.size, _call.FEW):
         return native(x, y) if out is None else native(x, y, out)
@@ -43,8 +43,9 @@ def _product(a: Any, b: Any, out: Any, name: str) -> Any:
     products, kind = reductions.products(x, y, is_conjugate, name)
     start, acc = reductions.started(np.add, kind), products.dtype
     if acc == kind:
-        return reduce(products, start, np.add, dtype=acc, out=out)
-    return cast_result(reduce(products, start, np.add, dtype=acc), kind, out, name)
+        return _call.number_of(reduce(products, start, np.add, dtype=acc, out=out))
+    total = reduce(products, start, np.add, dtype=acc)
+    return _call.number_of(cast_result(total, kind, out, name))
 
 
 _BLAS = frozenset(map(np.dtype, ("f4", "f8", "c8", "c16")))

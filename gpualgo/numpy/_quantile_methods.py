@@ -101,8 +101,8 @@ def ranks_of(count: Any, q: Any, method: str, is_weak: bool, own: Dtype) -> Rank
         return Ranks(low, high, None if is_one else half, half, kind)
     last = np.maximum(count - 1, 0)
     if q.dtype.kind in "biu":
-        position = np.where(q, last, 0)  # the first or the last element, for all methods
-        return Ranks(position, position, None, None, kind)
+        is_element = own.kind in "biu" or is_picking(q.dtype, method)
+        method, q = ("lower" if is_element else method), q.astype(np.float64)
     q_dtype, q = q.dtype, counting(q, count.max(initial=0))
     with np.errstate(all="ignore"):
         n, most = count.astype(q.dtype), (count - 1).astype(q.dtype)

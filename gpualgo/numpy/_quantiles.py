@@ -110,9 +110,10 @@ def _of_rows(rows: Rows, q: Any, method: str, is_weak: bool, where: str) -> Any:
         element, last = at_ranks(rows, [int(ranks.low), int(ranks.high)])
         return _single_quantile(rows, method, element, last, ranks, (), None)
     ranks = methods.ranks_of(rows.length, q, method, is_weak, rows.dtype)
-    wanted = [*ranks.low.ravel().tolist(), *ranks.high.ravel().tolist()]
-    element, last = at_ranks(rows, wanted or [0])
     out = _call.new(rows.x, (*q.shape, *rows.shape), ranks.kind, where)
+    if not q.size:
+        return out
+    element, last = at_ranks(rows, [*ranks.low.ravel().tolist(), *ranks.high.ravel().tolist()])
     for index in np.ndindex(q.shape):
         target = out[(*index, ...)] if is_host(out) else out[index]
         _single_quantile(rows, method, element, last, ranks, index, target)
@@ -185,6 +186,7 @@ def _define(
         if skips and weights is None and not has_nan(own) and not is_empty:
             where, skips = name.removeprefix("nan"), False
         may_delegate = not skips or weights is not None or has_nan(own)
+        may_delegate &= out is None or where == name  # NumPy's casts to out differ
         if may_delegate and _is_left_to_numpy(a, own, q, axis, method, weights, skips):
             native = getattr(np, where)
             return native(a, q, axis, out, False, method, keepdims, weights=weights)
@@ -207,10 +209,10 @@ def _define(
             is_bool = own.kind == "b" and not skips  # NumPy does not subtract bools
             if is_bool and not methods.is_picking(_call.dtype_of(fractions, where), method):
                 raise TypeError(f"{where}: bools cannot be interpolated; use method='nearest'")
-            if not rows.length:
+            if not rows.length and (has_nan(own) or 0 not in shape):
                 raise IndexError(f"{where}: rows of a have no elements")
             value = _of_rows(rows, fractions, method, is_weak, where)
-        casting = _nan_casting(rows) if skips else "same_kind"
+        casting = _nan_casting(rows) if skips_nan else "same_kind"
         return _finish(value, rows, shape, keepdims, out, casting, where)
 
     @numpy_function(passes, rows[-1], few=0, differs=median_differs)

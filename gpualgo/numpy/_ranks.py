@@ -49,7 +49,7 @@ def rows_of(a: Any, axis: Any, where: str) -> Rows:
         (along,) = axes
     else:
         order = [i for i in range(len(shape)) if i not in axes]
-        a = lazy.asarray(a).transpose(*order, *axes).reshape(*other_shape, count)
+        a = lazy.asarray(_call.aligned(a)).transpose(*order, *axes).reshape(*other_shape, count)
         along = len(other_shape)
     if is_lazy(a):
         a = copy(a)  # else each read computes it
@@ -84,7 +84,7 @@ def sorted_rows(rows: Rows) -> Any:
     if rows.dtype.kind != "c":
         return radix_sort(x, axis=axis)
     if axis is None and len(x.shape) != 1:
-        x = copy(lazy.asarray(x).reshape(-1))
+        x = _call.flattened(x)
     return merge_sort(x, less=_orders.complex_less, axis=0 if axis is None else axis)
 
 
@@ -342,7 +342,7 @@ def weighted_quantiles(
     w = rows_of(lazy.asarray(full_weights).astype(np.float64), axis, where).x
     x, along = rows.x, rows.axis
     if along is None and len(x.shape) != 1:
-        x, w = (copy(lazy.asarray(one).reshape(-1)) for one in (x, w))
+        x, w = _call.flattened(x), _call.flattened(w)
     if not rows.length:
         raise IndexError(f"{where}: rows of a have no elements")
     if skips_nan and has_nan(rows.dtype):

@@ -127,7 +127,7 @@ def _select(condition: Any, x: Any, where: str) -> Any:
     flags = flags_of(condition, where)
     if tuple(flags.shape) == tuple(x.shape):
         return select(x, flags)
-    flat = lazy.asarray(x).reshape(-1)
+    flat = lazy.asarray(_call.flattened(x))
     flags = _fit_flags(lazy.asarray(flags).reshape(-1), flat.size, where)
     return select(flat[: flags.size], flags)
 

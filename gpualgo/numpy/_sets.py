@@ -244,7 +244,7 @@ def _differs(a: Any, b: Any) -> Any:
 
 def _distinct_slices(x: Any, axis: int, wanted: Any) -> tuple[Any, ...]:
     """Return the distinct slices along an axis; slices with a NaN are all distinct."""
-    x = copy(x) if is_lazy(x) else _orders.aligned(x)
+    x = copy(x) if is_lazy(x) else _call.aligned(x)
     moved: Any = np.moveaxis(lazy.asarray(x), axis, 0)  # type: ignore[type-var]
     count, size = moved.shape[0], math.prod(moved.shape[1:])
     rows = x if not axis and moved.ndim == 2 else copy(moved.reshape(count, size))
@@ -344,7 +344,7 @@ def setdiff1d(ar1: Any, ar2: Any, assume_unique: Any = False) -> Any:
     array([1, 3])
     """
     x, others = _pair(ar1, ar2, "setdiff1d")
-    x = lazy.asarray(x).reshape(-1) if assume_unique else distinct(x, sorting.Wanted(), True)[0]
+    x = _call.flattened(x) if assume_unique else distinct(x, sorting.Wanted(), True)[0]
     return select(x, are_among(x, others, True, "setdiff1d"))
 
 

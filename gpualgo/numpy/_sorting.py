@@ -20,7 +20,7 @@ from gpualgo._pipeline import checks
 from gpualgo._pipeline.run import run_remembered
 from gpualgo.numpy import _call, _orders
 from gpualgo.numpy._call import UNSET, NotTaken, array_of, is_host, numpy_function
-from gpualgo.numpy._orders import aligned, order_by
+from gpualgo.numpy._orders import order_by
 
 # --- Sorts and sorted orders.
 
@@ -77,7 +77,7 @@ def _indices(a: Any, axis: Any, is_descending: bool, where: str) -> Any:
     if _sorts_as_pair(a):
         return order_of((a.real, a.imag), descending=is_descending, axis=axis)
     if axis is None:
-        a, axis = lazy.asarray(a).reshape(-1), 0
+        a, axis = _call.flattened(a), 0
     (axis,) = checks.axes_of(checks.plain_axis(axis, where), len(a.shape), where)
     return merge_sort(a, _positions(a, axis), less=_less(is_descending), axis=axis)[1]
 
@@ -232,7 +232,7 @@ def top_k(a: Any, k: Any, /, *, axis: Any = -1, mode: Any = "largest", sorted: A
     if mode not in ("largest", "smallest"):
         raise ValueError(f"top_k: mode must be 'largest' or 'smallest', got {shown(mode)}")
     if axis is None:
-        a, axis = lazy.asarray(a).reshape(-1), 0
+        a, axis = _call.flattened(a), 0
     (axis,) = checks.axes_of(checks.plain_axis(axis, "top_k"), len(a.shape), "top_k")
     if not 0 <= k <= a.shape[axis]:
         raise ValueError(f"top_k: k is {k}, and there are {a.shape[axis]} elements to choose from")
@@ -293,7 +293,7 @@ def _apply_sorter(a: Any, sorter: Any) -> Any:
         return a
     if is_host(sorter) and not (sorter.min() >= 0 and sorter.max() < length):
         raise ValueError(f"{where}: sorter has an index out of range: a has {length} elements")
-    return copy(lazy.take(aligned(a), sorter, mode="clip"))
+    return copy(lazy.take(_call.aligned(a), sorter, mode="clip"))
 
 
 def _on_device_of(a: Any, v: Any, where: str, names: tuple[str, str] = ("a", "v")) -> Any:

@@ -14,9 +14,8 @@ from gpualgo._pipeline import checks
 from gpualgo.lazy import asarray as lazy_of
 from gpualgo.lazy import full, reductions, take
 from gpualgo.numpy import _call
-from gpualgo.numpy._call import NotTaken, array_of, copy_to_device_of, host_of
+from gpualgo.numpy._call import NotTaken, aligned, array_of, copy_to_device_of, host_of
 from gpualgo.numpy._folds import INDEX, converted_for_scan
-from gpualgo.numpy._orders import aligned
 
 # --- at: on the host NumPy's; on a GPU one reduction by index, which starts from the old elements.
 

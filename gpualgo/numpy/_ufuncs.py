@@ -373,19 +373,23 @@ class UFunc:
             is_few = location == NUMBERS_ALONE or _call.is_few(size, _call.ALL)
             if is_few and (where is True or self._is_masked_by_numpy(operands, size, outs)):
                 return _loops.run(native, operands, size, outs, where, dtype, casting)
-        is_lazy = location == LAZY
-        return computed(native, self._op, operands, is_lazy, outs, where, dtype, casting, name)
+        options = outs, where, dtype, casting
+        try:
+            return computed(native, self._op, operands, location == LAZY, *options, name)
+        except NotTaken:  # no kernel, such as of `reciprocal` for integers
+            if location > HOST or not _call.is_few(size, _call.ALL):
+                raise
+        return _loops.run(native, operands, size, *options)
 
     def _is_masked_by_numpy(self, given: list[Any], size: int, outs: tuple[Any, ...]) -> bool:
-        """Return whether NumPy runs a call with ``where=``: it is small and has outputs.
+        """Return whether NumPy runs a call with ``where=``: it is small, or dear with outputs.
 
         NumPy 2.4 crashes with ``where=`` if it compares with a Python number beyond the dtype.
         """
-        if any(one is None for one in outs):
-            return False
         if self._native in _RELATIONS and any(type(x) is int for x in given):
             return False
-        return size < _MASKED or _loops.sizes_of(self._native) == _loops.DEAR
+        is_dear = _loops.sizes_of(self._native) == _loops.DEAR
+        return size < _MASKED or (is_dear and all(one is not None for one in outs))
 
     def _refuse(self, order: Any, signature: Any) -> None:
         name = self.__name__
@@ -460,11 +464,9 @@ class UFunc:
         name = f"{self.__name__}.outer"
         if self.nin != 2:
             raise ValueError(f"{name}: outer needs a function of two arguments")
-        first, second = (
-            x if type(x) in NUMBERS else array_of(x, f"{name}: an argument") for x in (A, B)
-        )
-        num_axes = len(getattr(second, "shape", ()))
-        if num_axes and len(getattr(first, "shape", ())):
+        first, second = (array_of(x, f"{name}: an argument") for x in (A, B))
+        num_axes = len(second.shape)
+        if num_axes and len(first.shape):
             if type(first) is not np.ndarray:
                 first = lazy_of(first)
             was_lazy = is_lazy(A) or is_lazy(B)

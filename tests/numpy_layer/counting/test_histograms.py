@@ -235,6 +235,15 @@ def test_edges_that_were_given_are_returned(backend: Backend) -> None:
     assert gnp.histogram_bin_edges(np.arange(3.0), edges) is edges
 
 
+def test_equal_samples_of_one_dimension(backend: Backend) -> None:
+    """Edges around them are as precise as the widest column."""
+    y = np.arange(20.0)
+    for x in (np.full(20, 0.0123, "f4"), np.full(20, -1e-9, "f4"), np.full(20, 7, "i1")):
+        given_ = backend.to_device(x), backend.to_device(y)
+        for found, want in zip(gnp.histogram2d(*given_, 4), np.histogram2d(x, y, 4), strict=True):
+            np.testing.assert_array_equal(backend.to_host(found), want)
+
+
 def test_large_integers_follow_the_edges() -> None:
     x = np.array([2**63 - 1, 2**63 - 2, 2**63 - 700])
     counts, _ = gnp.histogram(x, np.array([2**63 - 701, 2**63 - 2, 2**63 - 1]))

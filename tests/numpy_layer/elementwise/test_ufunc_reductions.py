@@ -35,6 +35,17 @@ def test_logical_reductions_begin_with_initial(backend: Backend) -> None:
             getattr(np, name).reduce(ga.lazy.asarray(backend.to_device(x)), dtype=np.float32)
 
 
+def test_bools_begin_with_initial_in_the_dtype_of_out(backend: Backend) -> None:
+    x = np.ones((2, 3), bool)
+    for name, initial, kind in a_few(
+        (("maximum", 2.5, "f4"), ("fmax", 7, "i4"), ("minimum", -3, "i8"), ("bitwise_or", 6, "u1"),
+         ("logical_or", 6, "u1"), ("add", 2.5, "f8")), 3):  # fmt: skip
+        out = backend.to_device(np.zeros(3, kind))
+        getattr(gnp, name).reduce(backend.to_device(x), initial=initial, out=out)
+        want = getattr(np, name).reduce(x, initial=initial, out=np.zeros(3, kind))
+        assert_same(backend, out, want, 0, name)
+
+
 def test_reductions_of_dtypes_that_numpy_does_not_combine(backend: Backend) -> None:
     x = backend.to_device(np.ones(3))
     for ufunc in (gnp.gcd, gnp.lcm, gnp.bitwise_or):

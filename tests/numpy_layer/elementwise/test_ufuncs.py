@@ -279,6 +279,32 @@ def test_comparison_out_of_bounds_where() -> None:
 
 
 @pytest.mark.few
+@pytest.mark.parametrize(("name", "kind"), [("exp", "f8"), ("log", "f4"), ("tanh", "c16"),
+                                            ("sqrt", "c8"), ("divmod", "f8")])  # fmt: skip
+def test_few_elements_where_are_numpys(name: str, kind: str) -> None:
+    """To the bit, as without a mask; what is left out is zero."""
+    native, ours = getattr(np, name), getattr(gnp, name)
+    x = (np.random.default_rng(0).random((50, 40)) * (1 + 1j if kind[0] == "c" else 1)).astype(kind)
+    args = (x.T, 0.3) if native.nin == 2 else (x.T,)
+    mask = np.arange(50) % 3 > 0
+    for y, found in zip(_each(native(*args)), _each(ours(*args, where=mask)), strict=True):
+        np.testing.assert_array_equal(found, np.where(mask, y, 0))
+        assert found.dtype == y.dtype
+        assert found.flags.f_contiguous
+    assert type(gnp.exp(0.0, where=False)) is np.float64
+    out = np.zeros((40, 50))
+    assert gnp.divmod(np.ones(50), 2, out=(None, out), where=mask)[1] is out
+
+
+@pytest.mark.few
+def test_many_elements_where_without_a_kernel() -> None:
+    x, mask = np.arange(1, 20_001, dtype="i4"), np.arange(20_000) % 2 == 0
+    want = np.reciprocal(x, where=mask, out=np.zeros_like(x))
+    np.testing.assert_array_equal(gnp.reciprocal(x, where=mask, out=np.zeros_like(x)), want)
+    np.testing.assert_array_equal(gnp.reciprocal(x, where=mask), want)
+
+
+@pytest.mark.few
 def test_blocks_overlap(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_loops, "sizes_of", lambda ufunc: (4, 1))
     for step in (slice(1, None), slice(None, None, -1), slice(None, -1)):
@@ -307,6 +333,12 @@ def test_outer(backend: Backend) -> None:
     found = gnp.subtract.outer(backend.to_device(x), backend.to_device(y))
     assert_same(backend, found, np.subtract.outer(x, y), 0, "outer")
     assert_same(backend, gnp.add.outer(2, [1, 2]), np.add.outer(2, [1, 2]), 0, "outer")
+    for array, number in ((np.full(3, 100, "i1"), 3), (np.ones(3, "i1"), 300), (y, True),
+                          (np.ones(3, "f4"), 2.5)):  # fmt: skip
+        there = backend.to_device(array)
+        want = np.multiply.outer(array, number)
+        assert_same(backend, gnp.multiply.outer(there, number), want, 0, "a number behind")
+        assert_same(backend, gnp.multiply.outer(number, there), want, 0, "a number in front")
     found = gnp.less.outer(ga.lazy.asarray(x), y)
     assert isinstance(found, ga.lazy.LazyArray)
     assert_same(backend, ga.copy(found), np.less.outer(x, y), 0, "outer")
@@ -325,6 +357,13 @@ def test_lazy(backend: Backend) -> None:
     with pytest.raises(TypeError, match="lazy"):
         gnp.add(x, 1, out=ga.lazy.asarray(x.copy()))
     assert isinstance(gnp.divmod(lazy, 2)[1], ga.lazy.LazyArray)
+    for name, given_ in (("invert", (lazy,)), ("bitwise_xor", (lazy, 1)), ("gcd", (lazy, lazy)),
+                        ("degrees", (lazy * 1j,)), ("positive", (lazy > 0,))):  # fmt: skip
+        if name in ("degrees", "positive"):
+            assert given_[0].dtype.kind in "cb"  # known from now on
+        for namespace in (gnp, np):
+            with pytest.raises(TypeError, match=name):
+                getattr(namespace, name)(*given_)
 
 
 def test_numbers_and_kinds(backend: Backend) -> None:

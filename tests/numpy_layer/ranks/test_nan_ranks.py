@@ -158,5 +158,12 @@ def test_out_and_lazy_arrays(backend: Backend) -> None:
     assert gnp.nanquantile(there * 2, [0.2, 0.4], axis=1, out=out) is out
     want = np.nanquantile(x * 2, [0.2, 0.4], axis=1)
     np.testing.assert_array_equal(backend.to_host(out), want.astype("f4"))
+    y = np.arange(40).reshape(4, 10)  # NumPy casts integers as floats
+    for dtype in a_few(("i4", "f4", "?")):
+        for method in ("linear", "lower"):
+            out = backend.to_device(np.zeros(10, dtype))
+            assert gnp.nanpercentile(backend.to_device(y), 50, 0, out, method=method) is out
+            want = np.nanpercentile(y, 50, 0, np.zeros(10, dtype), method=method)
+            np.testing.assert_array_equal(backend.to_host(out), want)
     got = gnp.nanmedian(there[::-1], axis=1)
     np.testing.assert_array_equal(backend.to_host(got), np.nanmedian(x[::-1], axis=1))

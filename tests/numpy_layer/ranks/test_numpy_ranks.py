@@ -171,6 +171,34 @@ def test_out(backend: Backend) -> None:
         gnp.quantile(there, 0.5, axis=0, out=backend.to_device(np.zeros(5, np.int32)))
 
 
+def test_integers_as_q(backend: Backend) -> None:
+    """Methods that interpolate give NaN where the element is infinite."""
+    x = np.arange(12.0)
+    x[0], x[-1] = -np.inf, np.inf
+    for method in a_few(METHODS, 3):
+        for q in (0, 1, [0, 1]):
+            check_same(backend, "quantile", x, q, method=method)
+            check_same(backend, "quantile", np.arange(12), q, method=method)
+
+
+def test_misaligned_arrays() -> None:
+    x = np.zeros(8 * 240 + 1, np.uint8)[1:].view(np.float64).reshape(4, 10, 6)
+    x[...] = np.random.default_rng(0).random(x.shape)
+    assert not x.flags.aligned
+    z = np.zeros(16 * 240 + 1, np.uint8)[1:].view(np.complex128).reshape(4, 10, 6)
+    z[...] = x + 1j * x[::-1]
+    np.testing.assert_array_equal(gnp.median(x, axis=(0, 2)), np.median(x, axis=(0, 2)))
+    np.testing.assert_array_equal(gnp.median(z.T), np.median(z.T))
+    found = gnp.nanquantile(x.T, 0.3, axis=(0, 2))
+    np.testing.assert_array_equal(found, np.nanquantile(x.T, 0.3, axis=(0, 2)))
+
+
+def test_no_elements_and_no_q(backend: Backend) -> None:
+    for dtype in ("i8", "?", "f8"):
+        for method in ("hazen", "lower"):
+            check_same(backend, "quantile", np.zeros((0, 3), dtype), [], axis=0, method=method)
+
+
 def test_warnings_of_no_elements() -> None:
     with pytest.warns(RuntimeWarning, match="Mean of empty slice"):
         assert np.isnan(gnp.median(np.zeros((0, 2)), axis=0)).all()
@@ -226,6 +254,12 @@ def test_weights(backend: Backend, name: str) -> None:
     both = weights[:, :, 0].T.copy()
     if name == "quantile":
         check_same(backend, name, x, 0.4, weights=both, axis=(1, 0), method="inverted_cdf")
+        strided, heavy = (
+            np.zeros(8 * 60 + 1, np.uint8)[1:].view(float).reshape(5, 12) for _ in "ab"
+        )
+        strided[...], heavy[...] = np.arange(60).reshape(5, 12), 1.0
+        found = gnp.quantile(strided.T, 0.4, weights=heavy.T, method="inverted_cdf")
+        assert found == 23
 
 
 @since_numpy("2.4")

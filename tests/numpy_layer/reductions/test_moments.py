@@ -101,6 +101,17 @@ def test_infinities_and_nan() -> None:
     assert np.isnan(gnp.var(z))
 
 
+@pytest.mark.parametrize("dtype", ["f4", "f8", "c16"])
+def test_squares_that_overflow(backend: Backend, dtype: str) -> None:
+    x = np.full((3, 400), 1.0, dtype)
+    x[:2, ::2] = 1e20 if dtype == "f4" else 1e200
+    x[2] = 0.0
+    mask = np.arange(400) % 5 > 0
+    with np.errstate(all="ignore"):
+        check_same(backend, "var", x, axis=1)
+        check_same(backend, "nanstd", x, axis=1, where=mask)
+
+
 @pytest.mark.parametrize("name", ["mean", "var", "std"])
 @pytest.mark.parametrize("kwargs", [{}, {"axis": 0}, {"where": False}, {"keepdims": True}], ids=str)
 def test_warnings_of_empty_slices(name: str, kwargs: Any) -> None:

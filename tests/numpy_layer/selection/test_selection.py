@@ -62,6 +62,14 @@ def test_where(backend: Backend, data: Any) -> None:
     check_same(backend, "where", *given)
 
 
+def test_misaligned_arrays() -> None:
+    x = np.zeros(8 * 240 + 1, np.uint8)[1:].view(np.float64).reshape(4, 10, 6)
+    x[...] = np.arange(240).reshape(x.shape)
+    mask = np.arange(200) % 3 == 0
+    found = gnp.extract(mask, x.transpose(2, 0, 1))
+    np.testing.assert_array_equal(found, np.extract(mask, x.transpose(2, 0, 1)))
+
+
 def test_bfloat16(backend: Backend) -> None:
     x = backend.to_device(np.array([0, 1, 2], ml_dtypes.bfloat16))
     assert backend.to_host(gnp.nonzero(x)[0]).tolist() == [1, 2]

@@ -61,6 +61,14 @@ def test_sets_of_what_is_unique(backend: Backend, name: str, data: Any) -> None:
     check_same(backend, name, x[::-1], others, True, **kwargs)
 
 
+def test_differences_of_misaligned_arrays() -> None:
+    x = np.zeros(8 * 60 + 1, np.uint8)[1:].view(np.int64).reshape(5, 12)
+    x[...] = np.arange(60).reshape(5, 12)
+    for is_unique in (False, True):
+        found = gnp.setdiff1d(x.T, [3, 4], is_unique)
+        np.testing.assert_array_equal(found, np.setdiff1d(x.T, [3, 4], is_unique))
+
+
 @pytest.mark.slow
 @SMALL
 @given(st.data())

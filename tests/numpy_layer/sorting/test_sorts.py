@@ -137,6 +137,19 @@ def test_lexsort_of_many_keys(backend: Backend) -> None:
     check_same(backend, "lexsort", keys)
     check_same(backend, "lexsort", keys, axis=0)
     check_same(backend, "lexsort", np.stack([keys[0], keys[1]]), axis=0)
+    strided = random.integers(0, 2, (3, 2, 4)).transpose(2, 0, 1)
+    check_same(backend, "lexsort", [strided] * 13)
+
+
+def test_misaligned_arrays() -> None:
+    z = np.zeros(8 * 240 + 1, np.uint8)[1:].view(np.complex64).reshape(4, 10, 6)
+    z.real = np.random.default_rng(0).integers(0, 9, z.shape)
+    z[0, 0, 0] = np.nan
+    z = z.transpose(2, 0, 1)
+    order = np.argsort(z, None, "stable")
+    np.testing.assert_array_equal(gnp.argsort(z, axis=None), order)
+    found = gnp.top_k(z, 3, axis=None, mode="smallest").indices
+    np.testing.assert_array_equal(found, order[:3])
 
 
 # --- partitions -------------------------------------------------------------------------------
