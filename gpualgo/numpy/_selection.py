@@ -48,16 +48,27 @@ def _split(index: Any, length: Any, inverse: Any) -> Any:
     return first, np.int64(index) - first * length
 
 
+def _split_twice(index: Any, length: Any, inverse: Any, other: Any, inverse_of_other: Any) -> Any:
+    rest, last = _split(index, length, inverse)
+    first, middle = _split(rest, other, inverse_of_other)
+    return first, middle, last
+
+
 def _unravel(flat: Any, shape: tuple[int, ...], along: Sequence[Any]) -> None:
-    """Write the indices along several axes of flat indices."""
-    for axis in range(len(shape) - 1, 0, -1):
-        length = max(1, shape[axis])
-        transform(_split, flat, length, 1 / length, out=(along[0], along[axis]))
-        flat = along[0]
+    """Write the indices along several axes of flat indices, two axes in a pass."""
+    axis = len(shape) - 1
+    while axis > 0:
+        length, other = max(1, shape[axis]), max(1, shape[axis - 1])
+        if axis == 1:
+            transform(_split, flat, length, 1 / length, out=(along[0], along[1]))
+        else:
+            numbers, outs = (length, 1 / length, other, 1 / other), along[axis - 1 : axis + 1]
+            transform(_split_twice, flat, *numbers, out=(along[0], *outs))
+        flat, axis = along[0], axis - 2
 
 
 @numpy_function(
-    "One selection of indices, and one pass for each further axis; unless `a` is bool, one pass "
+    "One selection of indices, and one pass for two further axes each; unless `a` is bool, one pass "
     "that compares with zero before it",
     few=_FEW_INDICES,
 )
