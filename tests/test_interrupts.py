@@ -63,6 +63,18 @@ def test_a_second_interrupt_does_not_wait() -> None:
     assert _interrupted(twice=True) == ["went on"]
 
 
+def test_other_handlers_are_left_alone() -> None:
+    found: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: found.append(number))
+    try:
+        with interrupts_delayed():
+            for count in (1, 2, 3):
+                signal.raise_signal(signal.SIGINT)
+                assert len(found) == count
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def test_other_threads_delay_nothing() -> None:
     steps = []
 

@@ -14,11 +14,11 @@ from support import REPOSITORY
 # Lines of Python below each folder of gpualgo/ and in bench/, and of CUDA below cuda_src/.
 LINES = {
     "bench": 3_000,
-    "gpualgo": 63_431,
-    "gpualgo/_algorithms": 21_619,
+    "gpualgo": 63_453,
+    "gpualgo/_algorithms": 21_627,
     "gpualgo/_api": 2_334,
     "gpualgo/_arrays": 1_799,
-    "gpualgo/_base": 2_379,
+    "gpualgo/_base": 2_382,
     "gpualgo/_cli": 1_149,
     "gpualgo/_cpu": 2_946,
     "gpualgo/_cuda": 2_437,
@@ -30,7 +30,7 @@ LINES = {
     "gpualgo/dask": 1_875,
     "gpualgo/jax": 1_535,
     "gpualgo/lazy": 774,
-    "gpualgo/numpy": 6_147,
+    "gpualgo/numpy": 6_158,
     "gpualgo/torch": 1_838,
     "gpualgo/shards": 2_162,
     "cuda_src": 17_562,

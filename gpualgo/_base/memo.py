@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import gc
 import signal
-import threading
 import weakref
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
@@ -185,27 +184,31 @@ def paused() -> Iterator[None]:
 
 @contextmanager
 def interrupts_delayed() -> Iterator[None]:
-    """Handle SIGINT after the block; a second one at once, for blocks that take too long."""
-    handler = signal.getsignal(signal.SIGINT)
-    # Only the main thread runs signal handlers, and only it may set them.
-    if threading.current_thread() is not threading.main_thread() or not callable(handler):
-        yield
-        return
-    caught: list[tuple[int, Any]] = []
+    """Raise KeyboardInterrupt after the block; at a second Ctrl-C at once, as it may take long.
+
+    Other handlers of SIGINT than Python's own are left alone, also that of a block around this one.
+    """
+    caught = 0
 
     def note(number: int, frame: Any) -> None:
-        caught.append((number, frame))
-        if len(caught) > 1:
-            handler(number, frame)
+        nonlocal caught
+        caught += 1
+        if caught > 1:
+            signal.default_int_handler(number, frame)
 
-    signal.signal(signal.SIGINT, note)
+    is_delayed = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if is_delayed:
+        try:
+            signal.signal(signal.SIGINT, note)
+        except ValueError:  # not in the main thread, which alone runs handlers
+            is_delayed = False
     try:
         yield
     finally:
-        if signal.getsignal(signal.SIGINT) is note:  # the block may have set another one
-            signal.signal(signal.SIGINT, handler)
-        if len(caught) == 1:
-            handler(*caught[0])
+        if is_delayed and signal.getsignal(signal.SIGINT) is note:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        if caught == 1:
+            raise KeyboardInterrupt
 
 
 @forks.in_child

@@ -68,7 +68,7 @@ def _unravel(flat: Any, shape: tuple[int, ...], along: Sequence[Any]) -> None:
 
 
 @numpy_function(
-    "One selection of indices, and one pass for two further axes each; unless `a` is bool, one pass "
+    "One selection of indices, and one pass for each two further axes; unless `a` is bool, one pass "
     "that compares with zero before it",
     few=_FEW_INDICES,
 )

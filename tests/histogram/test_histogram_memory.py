@@ -52,6 +52,22 @@ def test_edges_are_bounded_in_bytes(monkeypatch: pytest.MonkeyPatch, is_joint: b
     assert sum(problem.num_bytes for problem in kept) <= 1 << 20
 
 
+def test_lengths_share_no_finder() -> None:
+    """Its bytes count for each problem; the one of few samples is slow for many."""
+    forget_problems()
+    x = np.arange(1 << 15, dtype=np.int16)
+    lengths = (100, 200, 300, 400, 1 << 14, 1 << 15)
+    with ga.default_device("cpu"):
+        for length in lengths:
+            want, _ = np.histogram(x[:length], 64, (0, 1000))
+            np.testing.assert_array_equal(ga.histogram(x[:length], 64, (0, 1000)), want)
+    kept = {problem.num_samples: problem for problem in Histogram.problems.values()}
+    finders = [kept[length].bins[0].finder for length in lengths]
+    assert len({id(finder) for finder in finders}) == len(finders)
+    assert [finder.dtype.itemsize for finder in finders] == [4, 4, 4, 4, 2, 2]
+    assert all(kept[n].num_bytes >= f.num_bytes for n, f in zip(lengths, finders, strict=True))
+
+
 def test_a_problem_that_is_given_up_goes_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not when the collector comes by: its tables may be large."""
     forget_problems()

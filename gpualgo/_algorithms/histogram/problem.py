@@ -70,7 +70,8 @@ class Histogram(Problem):
         if not self.axes or (not self.has_weights and shape[0] > np.iinfo(self.dtype).max):
             return None
         problem = super().of_shape(shape)
-        if problem is not None:
+        if isinstance(problem, Histogram):
+            problem.bins, problem.table = [bins.anew() for bins in self.bins], None
             problem.num_bytes = sum(bins.num_bytes for bins in self.bins)
         return problem
 
