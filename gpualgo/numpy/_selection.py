@@ -68,8 +68,8 @@ def _unravel(flat: Any, shape: tuple[int, ...], along: Sequence[Any]) -> None:
 
 
 @numpy_function(
-    "One selection of indices, and one pass for each two further axes; unless `a` is bool, one pass "
-    "that compares with zero before it",
+    "One selection of indices, and one pass for each two further axes; unless `a` is bool, one "
+    "pass that compares with zero before it",
     few=_FEW_INDICES,
 )
 def nonzero(a: Any) -> Any:
