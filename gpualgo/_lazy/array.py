@@ -80,7 +80,7 @@ class LazyArray(Operators):
     @property
     def dtype(self) -> np.dtype[Any]:
         """The dtype of the elements; computing it may compile the function."""
-        dtype = self.known_dtype()
+        dtype = self._known_dtype()
         if dtype is None:
             dtype = self._dtype = self._compiled_dtype()
         return dtype
@@ -96,7 +96,7 @@ class LazyArray(Operators):
             checks.name(error, op, "lazy")
             return retried(error, op, op_key, self._compiled_dtype)
 
-    def known_dtype(self) -> np.dtype[Any] | None:
+    def _known_dtype(self) -> np.dtype[Any] | None:
         """Return the dtype if it is known without compiling, else None."""
         if self._dtype is None:
             self._dtype = self._plain_dtype()
@@ -115,7 +115,7 @@ class LazyArray(Operators):
         return forms.form_of(dtype.names or (), self.forms) if dtype.names else None
 
     def __repr__(self) -> str:
-        dtype = self.known_dtype()
+        dtype = self._known_dtype()
         shown = "" if dtype is None else f", dtype={records.shown(dtype)}"
         return f"LazyArray({self.text}, shape={self.shape}{shown})"
 

@@ -61,7 +61,7 @@ def _kind_of(x: Any) -> Any:
     """Return what `_check_loop` takes for an argument; None if it is not known yet."""
     if type(x) in (int, float, complex):
         return type(x)
-    return x.known_dtype() if hasattr(x, "leaves") else getattr(x, "dtype", None)
+    return x._known_dtype() if hasattr(x, "leaves") else getattr(x, "dtype", None)
 
 
 @lru_cache(256, typed=True)
