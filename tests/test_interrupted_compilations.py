@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,13 @@ for i in range(24):
     np.testing.assert_allclose(ga.transform(op, x), op(x))
 print(interrupted)
 """
+
+
+@pytest.fixture(autouse=True)
+def python_s_handler() -> Iterator[None]:
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def _interrupted(*, twice: bool = False, within: bool = False) -> list[str]:
@@ -61,6 +69,19 @@ def test_an_interrupt_waits_for_the_end() -> None:
 
 def test_a_second_interrupt_does_not_wait() -> None:
     assert _interrupted(twice=True) == ["went on"]
+
+
+def test_a_handler_that_was_left_installed() -> None:
+    """As an exception at the end of a block may leave it."""
+    generator = interrupts_delayed()
+    generator.__enter__()
+    left = signal.getsignal(signal.SIGINT)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    del generator  # ends the block
+    signal.signal(signal.SIGINT, left)
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+    assert _interrupted() == ["went on", "ended"]
 
 
 def test_other_handlers_are_left_alone() -> None:

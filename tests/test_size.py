@@ -14,11 +14,11 @@ from support import REPOSITORY
 # Lines of Python below each folder of gpualgo/ and in bench/, and of CUDA below cuda_src/.
 LINES = {
     "bench": 3_000,
-    "gpualgo": 63_453,
+    "gpualgo": 63_468,
     "gpualgo/_algorithms": 21_627,
     "gpualgo/_api": 2_334,
     "gpualgo/_arrays": 1_799,
-    "gpualgo/_base": 2_382,
+    "gpualgo/_base": 2_397,
     "gpualgo/_cli": 1_149,
     "gpualgo/_cpu": 2_946,
     "gpualgo/_cuda": 2_437,

@@ -10,7 +10,7 @@ import gc
 import signal
 import weakref
 from collections.abc import Callable, Hashable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from gpualgo._base import forks
@@ -182,32 +182,47 @@ def paused() -> Iterator[None]:
 # yet to register. An exception within one ends it; no later function of the process is compiled.
 
 
+class _Block:
+    """Is alive while a block runs."""
+
+
+class _Handler:
+    """Counts interrupts of a block; at the second one it raises, or if the block is over.
+
+    An exception at the end of a block, of another signal's handler, may leave this one installed.
+    """
+
+    def __init__(self, block: _Block) -> None:
+        self._block, self.caught = weakref.ref(block), 0
+
+    @property
+    def is_over(self) -> bool:
+        return self._block() is None
+
+    def __call__(self, number: int, frame: Any) -> None:
+        self.caught += 1
+        if self.caught > 1 or self.is_over:
+            signal.default_int_handler(number, frame)
+
+
 @contextmanager
 def interrupts_delayed() -> Iterator[None]:
     """Raise KeyboardInterrupt after the block; at a second Ctrl-C at once, as it may take long.
 
     Other handlers of SIGINT than Python's own are left alone, also that of a block around this one.
     """
-    caught = 0
-
-    def note(number: int, frame: Any) -> None:
-        nonlocal caught
-        caught += 1
-        if caught > 1:
-            signal.default_int_handler(number, frame)
-
-    is_delayed = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    if is_delayed:
-        try:
-            signal.signal(signal.SIGINT, note)
-        except ValueError:  # not in the main thread, which alone runs handlers
-            is_delayed = False
+    block = _Block()
+    handler, before = _Handler(block), signal.getsignal(signal.SIGINT)
+    if before is signal.default_int_handler or (isinstance(before, _Handler) and before.is_over):
+        with suppress(ValueError):  # not in the main thread, which alone runs handlers
+            signal.signal(signal.SIGINT, handler)
     try:
         yield
     finally:
-        if is_delayed and signal.getsignal(signal.SIGINT) is note:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
-        if caught == 1:
+        if signal.getsignal(signal.SIGINT) is handler:
+            with suppress(ValueError):
+                signal.signal(signal.SIGINT, signal.default_int_handler)
+        if handler.caught == 1:
             raise KeyboardInterrupt
 
 
