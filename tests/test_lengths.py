@@ -45,7 +45,7 @@ CALLS: dict[str, Callable[[Any, Any], Any]] = {
     "reduce, ordered": lambda x, y: ga.reduce(x, None, lambda a, b: b),
     "reduce, keepdims": lambda x, y: ga.reduce(x, keepdims=True),
     "reduce no axis": lambda x, y: ga.reduce(x, axis=()),
-    "count along no axis": lambda x, y: ga.count(x, _positive, axis=0),
+    "count along the axis": lambda x, y: ga.count(x, _positive, axis=0),
     "histogram of no axis": lambda x, y: ga.histogram(x, 4, (0, 3), axis=()),
     "reduce pairs": lambda x, y: ga.reduce((x, y), None, _pair_sum),
     "reduce computed": lambda x, y: ga.reduce(_squares(x)),
@@ -169,11 +169,11 @@ def _shown(problem: Problem, plan: Plan) -> Any:
         )
         for step in plan.steps
     ]  # fmt: skip
-    is_sized = vars(type(problem)).get("sized") is not None
+    has_list = vars(type(problem)).get("shape_attributes") is not None
     facts = {
         name: value.tobytes() if isinstance(value, np.ndarray) else repr(value)
         for name, value in vars(problem).items()
-        if is_sized and not callable(value) and name not in _NOT_COMPARED
+        if has_list and not callable(value) and name not in _NOT_COMPARED
     }
     return facts, steps, plan.pieces
 
@@ -224,7 +224,7 @@ def test_problems_of_one_kind_share_their_launches(planned: list[tuple[Problem, 
 
 def test_a_class_whose_list_is_too_short_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """Problems are made from others only after one that was made so equalled a first call's."""
-    monkeypatch.setattr(Transformation, "sized", ("shape",))  # without the results
+    monkeypatch.setattr(Transformation, "shape_attributes", ("shape",))  # without the results
     forget_problems()
     for length in (5000, 6000, 7000, 8000):
         assert ga.transform(operator.neg, np.ones(length)).shape == (length,)

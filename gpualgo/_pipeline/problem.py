@@ -189,8 +189,8 @@ class Problem:
     # The attributes that hold the length or the shape of inputs that are contiguous and have one
     # shape, if nothing else of a problem depends on it; None: something does. Each class declares
     # its own.
-    sized: ClassVar[tuple[str, ...] | None] = None
-    may_have_axes: ClassVar[bool] = False  # such inputs may have several dimensions
+    shape_attributes: ClassVar[tuple[str, ...] | None] = None
+    takes_any_ndim: ClassVar[bool] = False  # such inputs may have several dimensions
     input_shape: tuple[int, ...] = ()  # of such inputs
     is_of_any_shape = False  # `of_shape` gave what a first call did, for another shape
     problems: ClassVar[Memo[Problem]]
@@ -261,12 +261,12 @@ class Problem:
     def of_shape(self, shape: tuple[int, ...]) -> Problem | None:
         """Return the problem of the same call for contiguous inputs of another shape.
 
-        None if the shape has to be checked, or decides more than `sized` says.
+        None if the shape has to be checked, or decides more than `shape_attributes` says.
         """
         problem: Problem = object.__new__(type(self))
         vars(problem).update(vars(self))
         problem.input_shape = shape
-        for name in self.sized or ():
+        for name in self.shape_attributes or ():
             value = getattr(self, name)
             if name == "results":
                 value = tuple([r._replace(shape=shape) if r.shape else r for r in value])
@@ -435,9 +435,9 @@ def _key_of_any_shape(
 ) -> Any:
     """Return what a call shares with equal ones of other shapes; None if its plan is its own."""
     shape = views[0].shape
-    if vars(kind).get("sized") is None or not shape or min(shape) < 2:
+    if vars(kind).get("shape_attributes") is None or not shape or min(shape) < 2:
         return None
-    if len(shape) > 1 and not kind.may_have_axes:
+    if len(shape) > 1 and not kind.takes_any_ndim:
         return None
     if params and type(params[-1]) is checks.RowInit:
         return None

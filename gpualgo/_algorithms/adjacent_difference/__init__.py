@@ -57,7 +57,7 @@ class Parts(NamedTuple):
 
 
 class AdjacentDifference(Problem):
-    sized = "shape", "results"
+    shape_attributes = "shape", "results"
     spreads_tuples = True
 
     def __init__(self, call: Call) -> None:

@@ -37,7 +37,7 @@ JOINED = 1 << 12  # indices of a task that joins tables
 class ByIndex(ByKey):
     """Arguments that equal calls of `reduce_by_index` share. Inputs: indices, then arrays of x."""
 
-    sized = ("shape",)
+    shape_attributes = ("shape",)
     reads_data = True  # the host checks indices
     keys_name = "indices"
 

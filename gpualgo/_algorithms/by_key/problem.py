@@ -286,17 +286,17 @@ class ByKey(Problem):
 
 
 class InclusiveScan(ByKey):
-    sized = "shape", "results"
+    shape_attributes = "shape", "results"
     mode = INCLUSIVE
 
 
 class ExclusiveScan(ByKey):
-    sized = "shape", "results"
+    shape_attributes = "shape", "results"
     mode = EXCLUSIVE
 
 
 class Reduction(ByKey):
-    sized = "shape", "results"
+    shape_attributes = "shape", "results"
     has_dynamic_length = True
     cuda_planned_in = "gpualgo._algorithms.by_index"  # tables reduce keys of a narrow range
 

@@ -17,7 +17,7 @@ INDEX = np.dtype(np.int64)
 class Extremes(Problem):
     """Arguments that equal calls of `argmin`, `argmax` or `minmax` share."""
 
-    may_have_axes = True
+    takes_any_ndim = True
     returns_scalars = True
     functor: ClassVar[str]  # the functor's name in parts/operator.cuh, in lower case
     are_least: ClassVar[tuple[bool, ...]]  # for each result: least, else greatest
@@ -61,19 +61,19 @@ class Extremes(Problem):
 
 
 class ArgMinimum(Extremes):
-    sized = ()
+    shape_attributes = ()
     functor = "arg_minimum"
     are_least = (True,)
 
 
 class ArgMaximum(Extremes):
-    sized = ()
+    shape_attributes = ()
     functor = "arg_maximum"
     are_least = (False,)
 
 
 class MinimumMaximum(Extremes):
-    sized = ()
+    shape_attributes = ()
     functor = "minimum_maximum"
     are_least = True, False
     has_index = False

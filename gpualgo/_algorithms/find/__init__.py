@@ -34,7 +34,7 @@ INDEX, UNSIGNED = np.dtype(np.int64), np.dtype(np.uint64)
 
 
 class Counting(Reduction):
-    sized = ()
+    shape_attributes = ()
     function: ClassVar[str] = "count"
     composes_operator, op_name = True, "predicate"
 
@@ -42,7 +42,7 @@ class Counting(Reduction):
 class Finding(Reduction):
     """Arguments that equal calls of `find` share: a minimum of unsigned indices; -1 is greatest."""
 
-    sized = ()
+    shape_attributes = ()
     function: ClassVar[str] = "find"
     composes_operator, op_name = True, "predicate"
 

@@ -91,7 +91,7 @@ class Bins:
         if num_bins <= _KEEP_BINS:
             self._edges = even
 
-    def anew(self) -> Bins:
+    def without_finder(self) -> Bins:
         """Return the same bins without the CPU's finder, which suits a number of samples."""
         bins = copy.copy(self)
         bins.finder = UNMADE

@@ -59,7 +59,7 @@ class Histogram(Problem):
     weights. All have one shape. Weights that are one number are the `init` of the call.
     """
 
-    sized: ClassVar[tuple[str, ...] | None] = ("num_samples",)
+    shape_attributes: ClassVar[tuple[str, ...] | None] = ("num_samples",)
     table: Any = None  # of the bins, on a GPU
     max_kept = 256  # few, because calls with detected ranges are not equal
     spreads_tuples = True
@@ -71,7 +71,7 @@ class Histogram(Problem):
             return None
         problem = super().of_shape(shape)
         if isinstance(problem, Histogram):
-            problem.bins, problem.table = [bins.anew() for bins in self.bins], None
+            problem.bins, problem.table = [bins.without_finder() for bins in self.bins], None
             problem.num_bytes = sum(bins.num_bytes for bins in self.bins)
         return problem
 
@@ -155,7 +155,7 @@ class Histogram(Problem):
 class WeightedHistogram(Histogram):
     """A histogram whose last array is the weights: on a GPU a reduction by index."""
 
-    sized = ("num_samples",)
+    shape_attributes = ("num_samples",)
     planned_in = "gpualgo._algorithms.by_index"
 
 

@@ -89,7 +89,7 @@ class Sort(KeysAndValues):
     `argsort`; the forms of keys and values.
     """
 
-    sized = "shape", "row_items", "results"
+    shape_attributes = "shape", "row_items", "results"
 
     def __init__(self, call: Call) -> None:
         views, where = call.views, call.where

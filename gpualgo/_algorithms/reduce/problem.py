@@ -52,8 +52,8 @@ def scratch_bytes(acc: np.dtype[Any], column: bool) -> int:
 
 
 class Reduction(Problem):
-    sized: ClassVar[tuple[str, ...] | None] = ()
-    may_have_axes = True
+    shape_attributes: ClassVar[tuple[str, ...] | None] = ()
+    takes_any_ndim = True
     needs_associativity = True
     returns_scalars = True
     spreads_tuples = True

@@ -36,7 +36,7 @@ class RunsParams(NamedTuple):
 class Runs(Selecting):
     """Arguments that equal calls share that find the first elements of runs."""
 
-    sized = "shape", "results"
+    shape_attributes = "shape", "results"
     criterion = HEADS
     op_name = "eq"
 

@@ -58,7 +58,7 @@ class Step(NamedTuple):
 
 
 class Scan(Problem):
-    sized: ClassVar[tuple[str, ...] | None] = ("shape", "results")
+    shape_attributes: ClassVar[tuple[str, ...] | None] = ("shape", "results")
     needs_associativity = True
     is_exclusive = False
     spreads_tuples = True
@@ -143,5 +143,5 @@ class Scan(Problem):
 
 
 class ExclusiveScan(Scan):
-    sized = "shape", "results"
+    shape_attributes = "shape", "results"
     is_exclusive = True

@@ -82,7 +82,7 @@ class Selecting(Problem):
 class Selection(Selecting):
     """Arguments that equal calls of `select` or `stable_partition` share."""
 
-    sized = "shape", "results"
+    shape_attributes = "shape", "results"
     op_name = "predicate"
 
     def __init__(self, call: Call) -> None:

@@ -57,7 +57,7 @@ class Ranked(Problem):
 
 
 class FirstElements(Ranked):
-    sized = "shape", "rows_shape", "row_items"
+    shape_attributes = "shape", "rows_shape", "row_items"
 
     def __init__(self, call: Call) -> None:
         views, params, where = call.views, call.params, call.where
@@ -79,7 +79,7 @@ class FirstElements(Ranked):
 class RankedElements(Ranked):
     """Specification of a `kth_value` call, shared by equal calls."""
 
-    sized = "shape", "rows_shape", "row_items"
+    shape_attributes = "shape", "rows_shape", "row_items"
     returns_scalars = True
 
     def __init__(self, call: Call) -> None:

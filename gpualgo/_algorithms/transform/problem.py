@@ -38,8 +38,8 @@ MAX_ARRAYS = 16  # in all arguments together
 
 
 class Transformation(Problem):
-    sized = "shape", "results"
-    may_have_axes = True
+    shape_attributes = "shape", "results"
+    takes_any_ndim = True
 
     def __init__(self, call: Call) -> None:
         device, views, op, params, where = call.device, call.views, call.op, call.params, call.where
