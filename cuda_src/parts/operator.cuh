@@ -7,6 +7,9 @@
 #include "parts/convert.cuh"
 #include "parts/ptx.cuh"
 #include "parts/types.cuh"
+#ifdef GPUALGO_WORDS
+#include "parts/words.cuh"
+#endif
 
 // The caller's operator, compiled from Python (docs/adr/0001). `result` and each of `args` point
 // to one element as it lies in memory, `state` to the words of the numbers that it captures, or
@@ -24,17 +27,6 @@ __constant__ unsigned long long gpualgo_state[64];
 
 namespace gpualgo {
 
-template <bool commutative_, class Result, class... Args>
-struct UserOperator {
-  static constexpr bool commutative = commutative_, has_numbers = false;
-  __device__ static Result apply(const Args&... args) {
-    const void* pointers[] = {&args...};
-    Result result;
-    gpualgo_operator(&result, nullptr, pointers);
-    return result;
-  }
-};
-
 // The numbers that an operator captures, which may be others at each launch: a part of the
 // parameters that each block puts into shared memory, where the operator's code finds them.
 struct Numbers {
@@ -44,15 +36,19 @@ struct Numbers {
 
 __device__ inline Numbers& shared_numbers() { return ptx::shared_memory<Numbers>(); }
 
-// A user's operator that reads numbers.
-template <bool commutative_, class Result, class... Args>
-struct NumberedOperator {
-  static constexpr bool commutative = commutative_, has_numbers = true;
+// The caller's operator.
+template <bool commutative_, bool has_numbers_, class Result, class... Args>
+struct UserOperator {
+  static constexpr bool commutative = commutative_, has_numbers = has_numbers_;
   __device__ static Result apply(const Args&... args) {
+#ifdef GPUALGO_WORDS
+    return call_by_words<Result>(args...);
+#else
     const void* pointers[] = {&args...};
     Result result;
-    gpualgo_operator(&result, &shared_numbers(), pointers);
+    gpualgo_operator(&result, has_numbers ? &shared_numbers() : nullptr, pointers);
     return result;
+#endif
   }
 };
 

@@ -308,6 +308,12 @@ __device__ inline void cp_async_bulk_wait_group_read() {
   asm volatile("cp.async.bulk.wait_group.read %0;" : : "n"(left) : "memory");
 }
 
+// --- functions that the build defines -------------------------------------------------------
+
+// The caller's operator (parts/words.cuh). It may read memory: arrays and numbers that it captures.
+template <class Result, class... Word>
+__device__ __attribute__((pure)) Result gpualgo_operator_words(Word... words);
+
 }  // namespace gpualgo::ptx
 
 #endif

@@ -16,7 +16,7 @@ from gpualgo._arrays.view import NumPy, View, address_of
 from gpualgo._base import disk_cache
 from gpualgo._base.errors import CompileError
 from gpualgo._cuda import build
-from gpualgo._cuda.build import Spec, compile_ltoir
+from gpualgo._cuda.build import Spec, compile_for_operator
 from gpualgo._cuda.operator import compile_operator
 from gpualgo._driver import default_device, device, driver
 from gpualgo._driver.default_device import CPU
@@ -253,9 +253,11 @@ def self_test(arch: str = "sm_90") -> dict[str, Any]:
     start = time.perf_counter()
     spec = probe_spec()
     assert spec.op is not None
-    operator_ir = compile_operator(spec.op, spec.arg_dtypes, spec.result_dtype, capability)
-    kernel_ir, _ = compile_ltoir(spec, capability)
-    code = build.linked((kernel_ir, operator_ir.ltoir), arch, spec.expression)
+    operator = compile_operator(spec.op, spec.arg_dtypes, spec.result_dtype, capability)
+    text, _ = compile_for_operator(spec, capability, True)
+    code = build.with_operator(text, operator.ptx, capability, spec.expression)
+    kernel_ir, _ = compile_for_operator(spec, capability, False)
+    code += build.linked((kernel_ir, operator.ltoir), arch, spec.expression)
     return {"seconds": time.perf_counter() - start, "cubin_bytes": len(code), "arch": arch}
 
 

@@ -1,8 +1,8 @@
 """Builds loaded kernels from templates, arguments and operators, with caches in memory and on disk.
 
-Three things are cached separately: a kernel's LTO-IR (by source, template arguments and
-architecture), the dtype of an operator's result, and the linked cubin. So a new operator costs
-numba and the link; a known one in a new process costs reading one file.
+Three things are cached separately: a kernel's PTX or LTO-IR (by source, template arguments and
+architecture), the dtype of an operator's result, and the cubin. So a new operator costs numba and
+the assembler or the link; a known one in a new process costs reading one file.
 """
 
 from __future__ import annotations
@@ -24,15 +24,16 @@ from gpualgo._base import loaded, log, records
 from gpualgo._base.disk_cache import PACKAGE, PYTHON, digest_of_sources, files_of, versions_of
 from gpualgo._base.errors import CompileError
 from gpualgo._base.memo import Memo
-from gpualgo._base.records import Argument, Computed
+from gpualgo._base.records import Argument, Computed, field_dtypes
 from gpualgo._base.threads import run_concurrently
+from gpualgo._cuda import ptx
 from gpualgo._cuda.parameters import Parameters
 from gpualgo._driver import device as gpu
 from gpualgo._driver import driver
-from gpualgo._operators.operator import Operator, count_code, source_location
+from gpualgo._operators.operator import SOURCE, Operator, count_code, source_location
 
-# --- NVRTC and nvJitLink: compile source to machine code or LTO-IR, and link LTO-IR with
-# operators.
+# --- NVRTC and nvJitLink: compile source to machine code, PTX or LTO-IR, assemble PTX, and link
+# LTO-IR with operators.
 #
 # Through cuda.bindings: cuda.core takes 100 ms to load and passes `-fma=false`, which nvJitLink
 # refuses. Both compilers run without the GIL.
@@ -60,24 +61,25 @@ def nvrtc_version() -> str:
 
 
 def compiled(
-    source: str, expression: str, arch: str, folder: Path, *ltoir_options: str
+    source: str, expression: str, arch: str, folder: Path, kind: str = "CUBIN", *options: str
 ) -> tuple[bytes, str]:
-    """Return a kernel's machine code, or LTO-IR with options of it, and its mangled name."""
+    """Return a kernel's code, of a kind that NVRTC makes, and its mangled name."""
     nvrtc = _bindings("nvrtc", "compiling")
-    options = [f"--gpu-architecture={arch}", f"--include-path={folder}", *_OPTIONS, *ltoir_options]
+    all_options = [f"--gpu-architecture={arch}", f"--include-path={folder}", *_OPTIONS, *options]
     try:
         program = _checked(nvrtc.nvrtcCreateProgram(source.encode(), b"gpualgo", 0, [], []))
     except Exception as error:  # the library is missing
         raise CompileError(f"NVRTC failed on {expression}: {error}") from error
     try:
         _checked(nvrtc.nvrtcAddNameExpression(program, expression.encode()))
-        done = nvrtc.nvrtcCompileProgram(program, len(options), [os.fsencode(o) for o in options])
+        done = nvrtc.nvrtcCompileProgram(
+            program, len(all_options), [os.fsencode(each) for each in all_options]
+        )
         if done[0] != 0:
             log = _filled(nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog, program)
             text = log.rstrip(b"\0").decode(errors="replace")
             raise RuntimeError(f"{done[0].name}: {text}")
         name = _checked(nvrtc.nvrtcGetLoweredName(program, expression.encode()))
-        kind = "LTOIR" if ltoir_options else "CUBIN"
         size, fill = (getattr(nvrtc, f"nvrtcGet{kind}{end}") for end in ("Size", ""))
         return _filled(size, fill, program), name.decode()
     except RuntimeError as error:
@@ -99,14 +101,16 @@ def _checked(result: tuple[Any, ...]) -> Any:
     return result[1] if len(result) == 2 else result[1:]
 
 
-def linked(parts: tuple[bytes, ...], arch: str, what: str) -> bytes:
-    """Link LTO-IR parts with inlining; return the machine code."""
+def linked(parts: tuple[bytes, ...], arch: str, what: str, kind: str = "LTOIR") -> bytes:
+    """Return the machine code of PTX, or of LTO-IR, whose calls are inlined."""
     nvjitlink = _bindings("nvjitlink", "linking")
-    options = [f"-arch={arch}", "-lto", "-O3", "-fma=0"]
+    options = [f"-arch={arch}", "-O3", "-fma=0", *(["-lto"] if kind == "LTOIR" else [])]
     linker = nvjitlink.create(len(options), options)
     try:
         for code in parts:
-            nvjitlink.add_data(linker, nvjitlink.InputType.LTOIR, code, len(code), "gpualgo")
+            nvjitlink.add_data(
+                linker, getattr(nvjitlink.InputType, kind), code, len(code), "gpualgo"
+            )
         nvjitlink.complete(linker)
         cubin = bytearray(nvjitlink.get_linked_cubin_size(linker))
         nvjitlink.get_linked_cubin(linker, cubin)
@@ -173,7 +177,13 @@ def source_files() -> tuple[list[str], list[str]]:
         kernels += files_of(os.path.join(folder, name), ".cuh")
     rules = [
         os.path.join(PACKAGE, *name.split("/"))
-        for name in ("_arrays/view.py", "_cuda/operator.py", "_cuda/target.py", "_cuda/build.py")
+        for name in (
+            "_arrays/view.py",
+            "_cuda/build.py",
+            "_cuda/operator.py",
+            "_cuda/ptx.py",
+            "_cuda/target.py",
+        )
     ]
     for name in ("_base", "_operators", "_operators/numpy_rules"):
         rules += files_of(os.path.join(PACKAGE, *name.split("/")), ".py")
@@ -216,6 +226,9 @@ def _has_changed() -> bool:
         return True
 
 
+_BY_WORDS = "by_index/", "by_key/", "reduce/", "scan/", "transform/"  # others: 3 to 9 % slower
+
+
 @dataclass(frozen=True)
 class Spec:
     """A kernel: its header in cuda_src, its template instance, its parameters and its operator."""
@@ -235,9 +248,24 @@ class Spec:
     @property
     def source(self) -> str:
         """The C++ source to compile; macros say whether op captures arrays and numbers."""
-        macros = ""
+        return self.source_of(False)
+
+    @property
+    def may_take_words(self) -> bool:
+        """Whether op's code may replace its calls in PTX (ADR 42): no kernel is slower so."""
+        if self.op is None or self.op.part == SOURCE or self.computed is not None:
+            return False
+        if not self.header.startswith(_BY_WORDS):
+            return False
+        assert self.result_dtype is not None
+        result = () if self.result_dtype.kind == "b" else (self.result_dtype,)
+        types = *records.slots(self.arg_dtypes), *result
+        return all(field.itemsize >= 4 for dtype in types for field in field_dtypes(dtype))
+
+    def source_of(self, by_words: bool) -> str:
+        macros = "#define GPUALGO_WORDS\n" if by_words else ""
         if self.op is not None and self.op.key.arrays:
-            macros = "#define GPUALGO_CAPTURES\n"
+            macros += "#define GPUALGO_CAPTURES\n"
         if self.op is not None and self.op.key.numbers:
             macros += "#define GPUALGO_NUMBERS\n"
         return f'{macros}#include "{self.header}"\n{self.parameters.checks(self.expression)}'
@@ -248,7 +276,7 @@ _kernels: Memo[driver.Kernel] = Memo(4096)
 _images: Memo[tuple[bytes, str]] = Memo(256)  # machine code of kernels with captured arrays
 _cubins: Memo[tuple[bytes, str]] = Memo(256)  # this and the following are also on disk
 _expressions: Memo[str] = Memo(4096)  # by mangled kernel name
-_kernel_irs: Memo[tuple[bytes, str]] = Memo(256)
+_kernel_codes: Memo[tuple[bytes, str]] = Memo(256)
 _operator_irs: Memo[Any] = Memo(256)
 _result_dtypes: Memo[np.dtype[Any]] = Memo(4096)
 
@@ -394,11 +422,20 @@ def _build(spec: Spec, capability: tuple[int, int]) -> tuple[bytes, str]:
     if spec.op is None:
         return _compile(spec, capability)
     _bindings("nvrtc", "compiling")  # now: later it would wait until numba is imported
-    *compiled, (code, name) = run_concurrently(
+    # Before sm_90 shuffles are functions of the assembler, too: see ptx.is_simple.
+    by_words = spec.may_take_words and capability >= (9, 0)
+    *made, (code, name) = run_concurrently(
         *(partial(operator, *function, capability) for function in _functions_of(spec)),
-        partial(_kernel_ir, spec, capability),
+        partial(_kernel_code, spec, capability, by_words),
     )
-    parts = (code, *(function.ltoir for function in compiled))
+    if by_words and ptx.is_simple(made[0].ptx):
+        try:
+            return with_operator(code, made[0].ptx, capability, spec.expression), name
+        except CompileError as error:  # notation that ptx.py does not know, of another compiler
+            log.log(log.INFO, "linked instead: %s", error)
+    if by_words:
+        code, name = _kernel_code(spec, capability, False)
+    parts = (code, *(function.ltoir for function in made))
     return linked(parts, arch_of(capability), spec.expression), name
 
 
@@ -444,39 +481,55 @@ def arch_of(capability: tuple[int, int]) -> str:
     return f"sm_{capability[0]}{capability[1]}"
 
 
-def _compile(spec: Spec, capability: tuple[int, int], *ltoir_options: str) -> tuple[bytes, str]:
-    """Run NVRTC; return machine code or LTO-IR, and the kernel's name."""
-    arch = arch_of(capability)
-    return compiled(spec.source, spec.expression, arch, source_folder(), *ltoir_options)
+def _compile(spec: Spec, capability: tuple[int, int]) -> tuple[bytes, str]:
+    """Run NVRTC; return machine code and the kernel's name."""
+    return compiled(spec.source, spec.expression, arch_of(capability), source_folder())
 
 
-def compile_ltoir(spec: Spec, capability: tuple[int, int]) -> tuple[bytes, str]:
-    """Run NVRTC for a kernel that is linked with an operator.
+def with_operator(kernel: bytes, operator: str, capability: tuple[int, int], what: str) -> bytes:
+    """Return the machine code of a kernel in PTX, where an operator's code replaces its calls."""
+    try:
+        text = ptx.inlined(kernel.decode(), operator)
+    except (LookupError, ValueError) as error:  # notation that the tests have not met
+        raise CompileError(f"the calls in {what} cannot be replaced: {error!r}") from error
+    return linked((text.encode(),), arch_of(capability), what, "PTX")
+
+
+def compile_for_operator(
+    spec: Spec, capability: tuple[int, int], by_words: bool
+) -> tuple[bytes, str]:
+    """Return PTX of a kernel that calls its operator by words, or else LTO-IR, and its name.
 
     LTO-IR that NVRTC has optimised links in a fifth less time. Reductions of 32-bit numbers are as
     fast then; other elements stay in local memory, scans and segments take up to a fifth longer.
     """
-    options = ["--dlink-time-opt", "--relocatable-device-code=true"]
+    arch, options = arch_of(capability), ["--relocatable-device-code=true"]
+    source, folder = spec.source_of(by_words), source_folder()
+    if by_words:
+        arch = arch.replace("sm", "compute")
+        code, name = compiled(source, spec.expression, arch, folder, "PTX", *options)
+        return ptx.without_unused_data(code.rstrip(b"\0").decode()).encode(), name
+    options.append("--dlink-time-opt")
     types = {*spec.arg_dtypes, spec.result_dtype}
     are_words = all(isinstance(t, np.dtype) and t.kind in "iuf" and t.itemsize == 4 for t in types)
     if are_words and spec.computed is None and spec.header.startswith("reduce/"):
         options.append("--gen-opt-lto")
-    return _compile(spec, capability, *options)
+    return compiled(source, spec.expression, arch, folder, "LTOIR", *options)
 
 
-def _kernel_ir(spec: Spec, capability: tuple[int, int]) -> tuple[bytes, str]:
-    version = nvrtc_version()
-    key = key_of("ltoir", spec.source, spec.expression, arch_of(capability), version)
+def _kernel_code(spec: Spec, capability: tuple[int, int], by_words: bool) -> tuple[bytes, str]:
+    source, version = spec.source_of(by_words), nvrtc_version()
+    key = key_of("for an operator", source, spec.expression, arch_of(capability), version)
 
     def make() -> tuple[bytes, str]:
         if (cached := _read_code(key)) is not None:
-            log.log(log.DEBUG, "found on disk: LTO-IR of kernel %s", spec.expression)
+            log.log(log.DEBUG, "found on disk: intermediate code of kernel %s", spec.expression)
             return cached
-        with log.timed_block("compiled kernel %s to LTO-IR", spec.expression):
-            built = compile_ltoir(spec, capability)
+        with log.timed_block("compiled kernel %s to intermediate code", spec.expression):
+            built = compile_for_operator(spec, capability, by_words)
         return _write_code(key, built)
 
-    return _kernel_irs.made(key, make)
+    return _kernel_codes.made(key, make)
 
 
 def _kept(spec: Spec, key: str) -> tuple[bytes, str] | None:

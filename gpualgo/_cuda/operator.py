@@ -1,4 +1,4 @@
-"""Compiles an operator to LTO-IR of a device function, by the target of `_cuda/target.py`.
+"""Compiles an operator to PTX and LTO-IR of a device function, by the target of `_cuda/target.py`.
 
 Device ABI (docs/adr/0001): `extern "C" void gpualgo_operator(void* result, const void* state, const
 void* const* args)`; every pointer points to one element in its memory format.
@@ -11,6 +11,7 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -42,8 +43,13 @@ NUMBER_NAME = "gpualgo_number"
 
 @dataclass(frozen=True)
 class DeviceOperator:
-    ltoir: bytes
     result_dtype: np.dtype[Any]
+    ptx: str  # of a function of words (ADR 42)
+    _link: Callable[[], bytes]
+
+    @cached_property
+    def ltoir(self) -> bytes:
+        return self._link()
 
 
 def _state_words(builder: Any) -> Any:
@@ -111,12 +117,17 @@ def compile_operator(
                 compiled = device_function(fn).compile(args)
             result = result_of(op.shown, compiled.signature.return_type, result_dtype)
             name = "gpualgo_input" if op.part == SOURCE else "gpualgo_operator"
-            target.add_entry(name, compiled, arg_dtypes, result)
-            ltoir = target.compile_modules(compiled.library, capability, nvvm)
+            entry = target.add_entry(name, compiled, arg_dtypes, result)
+            modules = compiled.library.everything()
+            words = target.words_entry(name, arg_dtypes, result)
+            ptx = target.compile_modules(
+                [words.module, *modules], words, capability, nvvm, "-fma=0"
+            )
         finally:
             for function in functions.values():
                 function.forget()
-    return DeviceOperator(ltoir, result)
+    link = partial(target.compile_modules, modules, entry, capability, nvvm, "-gen-lto")
+    return DeviceOperator(result, ptx.rstrip(b"\0").decode(), link)
 
 
 # --- Kernels whose operators read captured arrays: one machine code, loaded once per set of

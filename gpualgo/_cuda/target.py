@@ -261,7 +261,7 @@ class Function:
 
 def add_entry(
     name: str, compiled: Any, arguments: tuple[Argument, ...], result: np.dtype[Any]
-) -> None:
+) -> ir.Function:
     """Add name(result, state, args) to a compiled function's library: it reads and writes memory.
 
     Elements are converted by the types' data models: a bool is one byte in memory, a float16 two.
@@ -271,7 +271,6 @@ def add_entry(
     byte = ir.IntType(8).as_pointer()
     entry_type = ir.FunctionType(ir.VoidType(), [byte, byte, byte.as_pointer()])
     entry = ir.Function(module, entry_type, name)
-    entry.linkage = "external"
     builder = ir.IRBuilder(entry.append_basic_block("entry"))
     numbers = iter(range(len(records.slots(arguments))))
 
@@ -297,18 +296,82 @@ def add_entry(
         storage.pack(made, builder, result, value, entry.args[0])
     builder.ret_void()
     compiled.library.add_ir_module(module)
+    return entry
 
 
-def compile_modules(library: _Library, capability: tuple[int, int], nvvm: Any) -> bytes:
-    """Return the LTO-IR of a library's functions, compiled by cuda.bindings.nvvm."""
+def words_entry(name: str, arguments: tuple[Argument, ...], result: np.dtype[Any]) -> ir.Function:
+    """Return name_words(words...) in a module, which calls name by way of memory (ADR 42).
+
+    libNVVM puts that memory into registers.
+    """
+    module = context().create_module(f"{name}_words")
+    byte = ir.IntType(8).as_pointer()
+    slots = records.slots(arguments)
+    returned = ir.LiteralStructType([_word(size) for _, size in _numbers(result)])
+    passed = [_word(size) for dtype in slots for _, size in _numbers(dtype)]
+    entry = ir.Function(module, ir.FunctionType(returned, passed), f"{name}_words")
+    builder = ir.IRBuilder(entry.append_basic_block("entry"))
+    words = iter(entry.args)
+    addresses = builder.alloca(ir.ArrayType(byte, len(slots)))
+    for i, dtype in enumerate(slots):
+        memory = _memory(builder, dtype)
+        for offset, size in _numbers(dtype):
+            word, number = next(words), ir.IntType(8 * size)
+            value = word if word.type == number else builder.trunc(word, number)
+            builder.store(value, _number_at(builder, memory, offset, number))
+        builder.store(memory, builder.gep(addresses, [ir.IntType(32)(0), ir.IntType(32)(i)]))
+    memory, pointers = _memory(builder, result), byte.as_pointer()
+    kind = ir.FunctionType(ir.VoidType(), [byte, byte, pointers])
+    function = cgutils.get_or_insert_function(module, kind, name)
+    builder.call(function, [memory, byte(None), builder.bitcast(addresses, pointers)])
+    packed = ir.Constant(returned, ir.Undefined)
+    for i, (offset, size) in enumerate(_numbers(result)):
+        loaded = builder.load(_number_at(builder, memory, offset, ir.IntType(8 * size)))
+        word = loaded if loaded.type == _word(size) else builder.zext(loaded, _word(size))
+        packed = builder.insert_value(packed, word, i)
+    builder.ret(packed)
+    return entry
+
+
+def _numbers(dtype: Any) -> list[tuple[int, int]]:
+    """Return where an element's numbers lie and their sizes; a complex number is two."""
+    numbers = []
+    fields = zip(records.field_dtypes(dtype), records.offsets(dtype), strict=True)
+    for field, offset in fields:
+        parts = 2 if field.kind == "c" else 1
+        size = field.itemsize // parts
+        numbers += [(offset + size * part, size) for part in range(parts)]
+    return numbers
+
+
+def _word(size: int) -> ir.Type:
+    """Return the type in which a number of so many bytes is passed."""
+    return ir.IntType(64 if size > 4 else 32)
+
+
+def _memory(builder: ir.IRBuilder, dtype: Any) -> Any:
+    memory = builder.alloca(ir.ArrayType(ir.IntType(64), -(-dtype.itemsize // 8)))
+    return builder.bitcast(memory, ir.IntType(8).as_pointer())
+
+
+def _number_at(builder: ir.IRBuilder, memory: Any, offset: int, number: Any) -> Any:
+    return builder.bitcast(builder.gep(memory, [ir.IntType(64)(offset)]), number.as_pointer())
+
+
+def compile_modules(
+    modules: list[ir.Module], entry: ir.Function, capability: tuple[int, int], nvvm: Any, kind: str
+) -> bytes:
+    """Return the code of an entry, compiled by cuda.bindings.nvvm: an option says of which kind."""
+    entry.linkage = "external"
+    entry.attributes.discard("alwaysinline")
     program = nvvm.create_program()
     try:
-        for i, module in enumerate(library.everything()):
+        for i, module in enumerate(modules):
             text = _text(module, nvvm.ir_version()).encode()
             nvvm.add_module_to_program(program, text, len(text), f"{i}.ll")
         device = libdevice()
         nvvm.lazy_add_module_to_program(program, device, len(device), "libdevice")
-        options = [f"-arch=compute_{capability[0]}{capability[1]}", "-gen-lto", "-opt=3"]
+        options = [f"-arch=compute_{capability[0]}{capability[1]}", "-opt=3", kind]
         try:
             nvvm.compile_program(program, len(options), options)
         except nvvm.nvvmError as error:

@@ -30,10 +30,10 @@ def functor(op: Operator, args: tuple[np.dtype[Any], ...], result: np.dtype[Any]
         functor_name = "gpualgo::" + "".join(word.capitalize() for word in op.name.split("_"))
         return f"gpualgo::WithNumbers<{functor_name}>" if op.key.numbers else functor_name
     types = ", ".join(map(records.cpp_name, (result, *args)))
+    has_numbers = str(bool(op.key.numbers)).lower()
     if op.part == SOURCE:
-        return f"gpualgo::InputFunction<{str(bool(op.key.numbers)).lower()}, {types}>"
-    name = "NumberedOperator" if op.key.numbers else "UserOperator"
-    return f"gpualgo::{name}<{str(op.commutative).lower()}, {types}>"
+        return f"gpualgo::InputFunction<{has_numbers}, {types}>"
+    return f"gpualgo::UserOperator<{str(op.commutative).lower()}, {has_numbers}, {types}>"
 
 
 START = {"value": VALUE, "is_given": GIVEN}

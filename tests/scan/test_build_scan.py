@@ -35,9 +35,8 @@ def check(cases: list[Case], capability: Capability, folder: Path) -> None:
         where = f"{build.arch_of(capability)} {spec.expression}"
         assert not code.calls(), f"{where}: calls, as if the operator were not inlined"
         # Some versions of the compilers keep one word of a kernel for bytes outside registers.
-        allowed = (
-            8 if re.search(r"UserOperator<\w+, (bool|gpualgo::u?int8)\b", spec.expression) else 0
-        )
+        is_byte = re.search(r"UserOperator<\w+, \w+, (bool|gpualgo::u?int8)\b", spec.expression)
+        allowed = 8 if is_byte else 0
         assert code.local_bytes <= allowed, f"{where}: {code.local_bytes} bytes of local memory"
         assert allowed or code.count("LDL|STL") == 0, f"{where}: registers spill"
         if is_wide is not None:

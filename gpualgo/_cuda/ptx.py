@@ -1,0 +1,227 @@
+"""Puts the code of functions into the places where a kernel calls them, as text of PTX.
+
+ptxas keeps calls as they are. Linking LTO-IR would inline them, but optimises the whole kernel anew
+for each operator, which takes longer than everything else. What is read here is NVIDIA's notation
+for calls (PTX ISA, "call"): numbers are stored to parameters, and results are loaded from them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+_FUNCTION = re.compile(r"\.func\s*(?:\([^()]*\))?\s*([\w$]+)\s*(?:\([^()]*\))?[^;{]*(?=[;{])")
+_ENTRY = re.compile(r"^[^\n/]*\.entry\s", re.MULTILINE)
+_CALL = re.compile(r"\{\s*// callseq [^\n]*\n(.*?)\}\s*// callseq [^\n]*\n", re.DOTALL)
+_CALLED = re.compile(r"\bcall(?:\.uni)?\s+(?:\(\w+\),)?\s*([\w$]+)")
+_REGISTERS = re.compile(r"\.reg\s+\.[a-z]+(\d*)\s+%(\w+?)<\d+>;")
+# A store to a parameter, or a load from one: vectors are in braces.
+_MOVE = re.compile(
+    r"(?P<kind>st|ld)\.param(?:\.v\d)?\.(?P<type>\w+)\s+"
+    r"(?:(?P<loaded>\{[^}]*\}|\S+),\s*)?\[(?P<place>[\w$]+)(?:\+(?P<offset>\d+))?\]"
+    r"(?:,\s*(?P<stored>\{[^}]*\}|\S+))?;"
+)
+_EXTERN = re.compile(r"^\.extern\s[^;]*?([\w$]+)\s*(?:\[\d*\]|\([^()]*\))?\s*;\n?", re.MULTILINE)
+_DATA = re.compile(
+    r"^(?:\.weak\s+)?\.(?:global|const)\s[^;=\[]*?([\w$]+)(?:\[\d*\])*\s*(?:=[^;]*)?;\n",
+    re.MULTILINE,
+)
+_VERSION = re.compile(r"^\.version (\d+)\.(\d+)", re.MULTILINE)
+_HEAVY = re.compile(r"\b(?:div|rem|sqrt|rcp)\.|\.local\b")
+WORDS = "_words"
+MOST_TEXT = 10_000  # characters: each call gets a copy
+
+
+@dataclass(frozen=True)
+class _Word:
+    """A register, or a number, that is stored to a parameter or loaded from one."""
+
+    register: str
+    type: str  # b32, say
+    offset: int  # in the parameter
+    held: int  # bits of the register, of which a store takes the lowest and a load fills all
+
+    @property
+    def bits(self) -> int:
+        return int(self.type.lstrip("busf"))
+
+    def part(self, target: _Word) -> str:
+        """Return how a register takes the part of this word in which it lies."""
+        wide, narrow, start = self.bits, target.bits, 8 * (target.offset - self.offset)
+        if self.held == wide == narrow == target.held:
+            return f"mov.b{wide} {target.register}, {self.register};"
+        taken = f"mov.b{wide}" if self.held == wide else f"cvt.u{wide}.u{self.held}"
+        lines = [f"{{ .reg .b{wide} %in_whole;", f"{taken} %in_whole, {self.register};"]
+        if start:
+            lines += [f"shr.u{wide} %in_whole, %in_whole, {start};"]
+        if target.type[0] == "f":
+            lines += [f".reg .b{narrow} %in_part;", f"cvt.u{narrow}.u{wide} %in_part, %in_whole;"]
+            lines += [f"mov.b{narrow} {target.register}, %in_part; }}"]
+        else:
+            sign = "s" if target.type[0] == "s" else "u"
+            lines += [f"cvt.{sign}{narrow}.{sign}{wide} {target.register}, %in_whole; }}"]
+        return "\n".join(lines)
+
+
+def _taken(words: list[_Word], target: _Word) -> str:
+    """Return how a register takes what lies in its place: a part of a word, a word, or two."""
+    start, end = target.offset, target.offset + target.bits // 8
+    within = sorted(
+        (word for word in words if word.offset < end and word.offset + word.bits // 8 > start),
+        key=lambda word: word.offset,
+    )
+    if len(within) == 1 and within[0].offset <= start and within[0].bits >= target.bits:
+        return within[0].part(target)
+    if [word.bits for word in within] == [target.bits // 2] * 2 and within[0].offset == start:
+        low, high = (word.register for word in within)
+        return f"mov.b{target.bits} {target.register}, {{{low}, {high}}};"
+    raise ValueError(f"{target} is not in {words}")
+
+
+def _held(text: str) -> dict[str, int]:
+    """Return the bits of registers, by the first part of their names."""
+    return {name: int(bits or 1) for bits, name in _REGISTERS.findall(text)}
+
+
+def _words(move: re.Match[str], held: Mapping[str, int]) -> list[_Word]:
+    """Return what a move stores or loads, word by word."""
+    registers = (move["loaded"] or move["stored"]).strip("{}").split(",")
+    start, bits = int(move["offset"] or 0), int(move["type"].lstrip("busf"))
+    words = []
+    for i, register in enumerate(map(str.strip, registers)):
+        size = held.get(register.lstrip("%").rstrip("0123456789"), bits)
+        words.append(_Word(register, move["type"], start + i * bits // 8, size))
+    return words
+
+
+class Function:
+    """A device function, of which calls get copies."""
+
+    def __init__(self, name: str, body: str) -> None:
+        self.name, self.body = name, body  # what is between its braces
+
+    @cached_property
+    def _pieces(self) -> list[str | tuple[int | None, list[_Word]]]:
+        """Its code with registers of other names: text, and words between calls and the function.
+
+        A number is that of the parameter from which words are loaded; None: the result.
+        """
+        held = _held(self.body)
+        body = re.sub(rf"%({'|'.join(held)})(?=\d|<)", r"%in_\1", self.body)
+        held = _held(body)
+        body = re.sub(r"\bret;\s*$", "", body)
+        if re.search(r"\bret;", body):
+            body = re.sub(r"\bret;", "bra $L_returned;", body) + "$L_returned:\n"
+        pieces: list[str | tuple[int | None, list[_Word]]] = []
+        end = 0
+        for move in _MOVE.finditer(body):
+            place = move["place"]
+            is_loaded = move["kind"] == "ld" and place.startswith(f"{self.name}_param_")
+            if is_loaded or (move["kind"] == "st" and place == "func_retval0"):
+                number = int(place.rpartition("_")[2]) if is_loaded else None
+                pieces += body[end : move.start()], (number, _words(move, held))
+                end = move.end()
+        return [*pieces, body[end:]]
+
+    def at(self, arguments: Mapping[int, list[_Word]], results: list[_Word]) -> str:
+        """Return its code for one call, in braces: the names in there are its own."""
+        lines, stored = [], {}
+        for piece in self._pieces:
+            if isinstance(piece, str):
+                lines.append(piece)
+            elif piece[0] is None:
+                for word in piece[1]:
+                    place = f"%in_result{word.offset}_{word.bits}"
+                    stored[place] = _Word(place, f"b{word.bits}", word.offset, word.bits)
+                    lines.append(word.part(stored[place]))
+            else:
+                lines += [_taken(arguments[piece[0]], word) for word in piece[1]]
+        declared = [f".reg .b{word.bits} {word.register};" for word in stored.values()]
+        lines += [
+            # A result has words of 32 bits at least; what is smaller lies between two of them.
+            _taken([*stored.values()], word)
+            if word.bits >= 32
+            else f"mov.b{word.held} {word.register}, 0;"
+            for word in results
+        ]
+        return "\n".join(("{", *declared, *lines, "}\n"))
+
+
+def functions_of(text: str) -> dict[str, Function]:
+    """Return the functions that a module defines."""
+    found = {}
+    for head in _FUNCTION.finditer(text):
+        if text[head.end()] == "{":
+            start = head.end() + 1
+            found[head[1]] = Function(head[1], text[start : _end(text, start) - 1])
+    return found
+
+
+def _end(text: str, start: int) -> int:
+    """Return where what a brace before `start` opens is closed."""
+    depth = 1
+    for brace in re.compile("[{}]").finditer(text, start):
+        depth += 1 if brace[0] == "{" else -1
+        if depth == 0:
+            return brace.end()
+    raise ValueError("PTX with an open brace")
+
+
+def with_calls_replaced(text: str, function: Callable[[str], Function | None]) -> str:
+    """Put functions into the places where they are called; others are called as before."""
+    held = _held(text)
+
+    def replaced(found: re.Match[str]) -> str:
+        called = _CALLED.search(found[1])
+        inlined = None if called is None else function(called[1])
+        if inlined is None:
+            return found[0]
+        arguments: defaultdict[int, list[_Word]] = defaultdict(list)
+        results = []
+        for move in _MOVE.finditer(found[1]):
+            if move["kind"] == "ld":
+                results += _words(move, held)
+            else:
+                arguments[int(move["place"].removeprefix("param"))] += _words(move, held)
+        return inlined.at(arguments, results)
+
+    return _CALL.sub(replaced, text)
+
+
+def is_simple(operator: str) -> bool:
+    """Return whether a kernel with this operator is as fast as if both were optimised together.
+
+    Divisions and roots are functions of the assembler, which it does not inline into a module.
+    """
+    calls = {*_CALLED.findall(operator)} - {"gpualgo_number"}
+    return not calls and len(operator) < MOST_TEXT and _HEAVY.search(operator) is None
+
+
+def inlined(kernel: str, operator: str) -> str:
+    """Return a kernel's module with the function that a simple operator's module defines."""
+    functions = functions_of(kernel)
+    (own,) = (each for name, each in functions_of(operator).items() if name.endswith(WORDS))
+    own = Function(own.name, with_calls_replaced(own.body, functions.get))
+    data = "".join(found[0] for found in _DATA.finditer(operator))
+    kernel = _EXTERN.sub(lambda extern: "" if WORDS in extern[1] else extern[0], kernel)
+    kernel = with_calls_replaced(kernel, lambda called: own if WORDS in called else None)
+    newest = max(_version(kernel), _version(operator))
+    kernel = _VERSION.sub(f".version {newest[0]}.{newest[1]}", kernel, count=1)
+    entry = _ENTRY.search(kernel)
+    assert entry is not None
+    return kernel[: entry.start()] + data + kernel[entry.start() :]
+
+
+def _version(module: str) -> tuple[int, int]:
+    found = _VERSION.search(module)
+    assert found is not None
+    return int(found[1]), int(found[2])
+
+
+def without_unused_data(module: str) -> str:
+    """Return a module without the constants that none of its functions reads."""
+    uses = Counter(re.findall(r"[\w$]+", module))
+    return _DATA.sub(lambda data: data[0] if uses[data[1]] > 1 else "", module)

@@ -1,0 +1,260 @@
+"""Functions put into the places of their calls, in PTX: what libNVVM prints, taken apart."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpualgo._cuda import ptx
+
+HEAD = ".version 9.0\n.target sm_90\n.address_size 64\n\n"
+CALL = """\
+	{ // callseq 0, 0
+	.reg .b32 temp_param_reg;
+	.param .b32 param0;
+	st.param.b32 	[param0+0], %r7;
+	.param .b64 param1;
+	st.param.b64 	[param1+0], %rd3;
+	.param .align 8 .b8 retval0[16];
+	call.uni (retval0),
+	_Z_words,
+	(
+	param0,
+	param1
+	);
+	ld.param.b32 	%r8, [retval0+0];
+	ld.param.b64 	%rd4, [retval0+8];
+	} // callseq 0
+"""
+KERNEL = f"""{HEAD}.extern .func  (.param .align 8 .b8 func_retval0[16]) _Z_words
+(
+	.param .b32 _Z_words_param_0,
+	.param .b64 _Z_words_param_1
+)
+;
+.weak .global .align 4 .u32 _ZN7gpualgo6unusedE = 16;
+.weak .global .align 4 .u32 _ZN7gpualgo4usedE = 4;
+.visible .const .align 8 .b8 gpualgo_state[512];
+
+.visible .func  (.param .b64 func_retval0) gpualgo_number(
+	.param .b32 gpualgo_number_param_0
+)
+{{
+	.reg .b32 	%r<2>;
+	.reg .b64 	%rd<2>;
+
+	ld.param.u32 	%r1, [gpualgo_number_param_0];
+	cvt.u64.u32 	%rd1, %r1;
+	st.param.b64 	[func_retval0+0], %rd1;
+	ret;
+
+}}
+	// .weak	kernel
+.weak .entry kernel(
+	.param .u64 kernel_param_0
+)
+{{
+	.reg .b16 	%rs<9>;
+	.reg .b32 	%r<9>;
+	.reg .b64 	%rd<9>;
+
+	mov.b32 %r7, _ZN7gpualgo4usedE;
+{CALL}	st.global.u32 	[%rd4], %r8;
+{CALL}	ret;
+
+}}
+"""
+
+
+def _operator(body: str, before: str = "") -> str:
+    return f"""{HEAD}	// .globl	gpualgo_operator_words
+{before}
+.visible .func  (.param .align 8 .b8 func_retval0[16]) gpualgo_operator_words(
+	.param .b32 gpualgo_operator_words_param_0,
+	.param .b64 gpualgo_operator_words_param_1
+)
+{{
+	.reg .pred 	%p<2>;
+	.reg .b32 	%r<9>;
+	.reg .b64 	%rd<9>;
+
+{body}
+}}
+"""
+
+
+BODY = """\
+	ld.param.b32 	%r7, [gpualgo_operator_words_param_0];
+	ld.param.b64 	%rd3, [gpualgo_operator_words_param_1];
+	st.param.b32 	[func_retval0+0], %r7;
+	st.param.b64 	[func_retval0+8], %rd3;
+	ret;
+"""
+
+
+def _joined(body: str, before: str = "") -> list[str]:
+    """Return the lines of the kernel with an operator, without spaces at their ends."""
+    text = ptx.inlined(KERNEL, _operator(body, before))
+    assert "call" not in text.replace("callseq", "")
+    assert ".extern" not in text
+    return [" ".join(line.split()) for line in text.splitlines() if line.strip()]
+
+
+def test_words_are_moved_both_ways() -> None:
+    """Registers of the function have names of their own; each call has its own block."""
+    lines = _joined(BODY)
+    taken = ["mov.b32 %in_r7, %r7;", "mov.b64 %in_rd3, %rd3;"]
+    stored = ["mov.b32 %in_result0_32, %in_r7;", "mov.b64 %in_result8_64, %in_rd3;"]
+    given = ["mov.b32 %r8, %in_result0_32;", "mov.b64 %rd4, %in_result8_64;"]
+    start = lines.index(taken[0])
+    assert lines[start : start + 7] == [*taken, *stored, *given, "}"]
+    assert [lines.count(line) for line in taken + given] == [2] * 4
+    assert ".reg .b32 %in_r<9>;" in lines
+    assert lines.count(".version 9.0") == 1
+    assert lines[-2:] == ["ret;", "}"]
+
+
+@pytest.mark.parametrize(
+    ("load", "expected"),
+    [
+        ("ld.param.u8 	%rs1, [gpualgo_operator_words_param_0]", "cvt.u8.u32 %rs1, %in_whole;"),
+        ("ld.param.s16 	%rs1, [gpualgo_operator_words_param_0]", "cvt.s16.s32 %rs1, %in_whole;"),
+        (
+            "ld.param.u32 	%r1, [gpualgo_operator_words_param_1]",
+            "cvt.u32.u64 %in_r1, %in_whole;",
+        ),
+        ("ld.param.f32 	%f1, [gpualgo_operator_words_param_1]", "mov.b32 %f1, %in_part;"),
+        ("ld.param.f32 	%f1, [gpualgo_operator_words_param_0]", "mov.b32 %f1, %r7;"),
+        (
+            "ld.param.u32 	%rd1, [gpualgo_operator_words_param_0]",
+            "cvt.u32.u32 %in_rd1, %in_whole;",
+        ),
+    ],
+)
+def test_parts_of_words(load: str, expected: str) -> None:
+    """LLVM loads what it needs of a parameter."""
+    lines = _joined(f"\t{load};\n{BODY}")
+    assert sum(expected in line for line in lines) == 2
+
+
+def test_registers_that_are_wider_than_a_word() -> None:
+    """A store takes their lowest bits."""
+    kernel = KERNEL.replace("st.param.b32 	[param0+0], %r7", "st.param.b32 	[param0+0], %rd7")
+    text = ptx.inlined(kernel, _operator(BODY.replace("+0], %r7", "+0], %rd8")))
+    assert text.count("cvt.u32.u64 %in_whole, %rd7;\ncvt.u32.u32 %in_r7, %in_whole; }") == 2
+    assert text.count("cvt.u32.u64 %in_whole, %in_rd8;\ncvt.u32.u32 %in_result0_32,") == 2
+
+
+def test_the_upper_half_of_a_word() -> None:
+    lines = _joined(f"\tld.param.u32 	%r1, [gpualgo_operator_words_param_1+4];\n{BODY}")
+    assert lines.count("shr.u64 %in_whole, %in_whole, 32;") == 2
+
+
+def test_vectors_of_results() -> None:
+    kernel = KERNEL.replace("retval0[16]", "retval0[8]")
+    kernel = kernel.replace(
+        "ld.param.b32 	%r8, [retval0+0];", "ld.param.v2.b32 {%r8, %r9}, [retval0+0];"
+    )
+    kernel = kernel.replace("	ld.param.b64 	%rd4, [retval0+8];\n", "")
+    body = BODY.replace(
+        "st.param.b32 	[func_retval0+0], %r7", "st.param.v2.b32 [func_retval0+0], {%r7, 5}"
+    )
+    body = body.replace("	st.param.b64 	[func_retval0+8], %rd3;\n", "")
+    text = ptx.inlined(kernel, _operator(body))
+    assert text.count("mov.b32 %in_result0_32, %in_r7;\nmov.b32 %in_result4_32, 5;") == 2
+    assert text.count("mov.b32 %r8, %in_result0_32;\nmov.b32 %r9, %in_result4_32;") == 2
+
+
+def test_an_early_return_leaves_the_block() -> None:
+    lines = _joined(f"\t@%p1 bra 	$L__BB0_2;\n{BODY}\n$L__BB0_2:\n{BODY}")
+    assert lines.count("bra $L_returned;") == 2
+    assert lines.count("$L_returned:") == 2
+
+
+def test_a_result_that_nobody_reads() -> None:
+    kernel = KERNEL.replace("	ld.param.b64 	%rd4, [retval0+8];\n", "")
+    text = ptx.inlined(kernel, _operator(BODY))
+    assert "mov.b64 %rd4" not in text
+    assert text.count("mov.b32 %r8, %in_result0_32;") == 2
+
+
+def test_functions_of_the_kernel_within_the_operator() -> None:
+    call = """\
+	{ // callseq 3, 0
+	.param .b32 param0;
+	st.param.b32 	[param0+0], 2;
+	.param .b64 retval0;
+	call.uni (retval0), gpualgo_number, (param0);
+	ld.param.b64 	%rd5, [retval0+0];
+	} // callseq 3
+"""
+    before = ".extern .func  (.param .b64 func_retval0) gpualgo_number\n(\n\t.param .b32 x\n)\n;\n"
+    lines = _joined(call + BODY, before)
+    assert lines.count("mov.b32 %in_in_r1, 2;") == 2
+    assert lines.count("mov.b64 %in_result0_64, %in_in_rd1;") == 2
+    assert lines.count("mov.b64 %in_rd5, %in_result0_64;") == 2
+
+
+def test_constants_of_the_operator_go_along() -> None:
+    """What the kernel defines is the kernel's."""
+    table = ".global .align 8 .b8 table[16] = {1, 2};\n"
+    before = f"{table}.extern .const .align 8 .b64 gpualgo_state[64];\n"
+    text = ptx.inlined(KERNEL, _operator(f"\tmov.b64 %rd1, table;\n{BODY}", before))
+    assert text.index(table) < text.index(".weak .entry")
+    assert text.count(" gpualgo_state[") == 1
+    assert text.count("mov.b64 %in_rd1, table;") == 2
+
+
+@pytest.mark.parametrize(
+    ("line", "is_simple"),
+    [
+        ("add.rn.f32 %f1, %f1, %f2;", True),
+        ("div.rn.f32 %f1, %f1, %f2;", False),
+        ("@%p1 rcp.rn.f64 %fd1, %fd2;", False),
+        ("{ // callseq 0, 0\n\tcall.uni (retval0), \n\tgpualgo_number, (param0);\n\t}", True),
+        ("call.uni (retval0), __internal_trig_reduction_slowpathd, (param0);", False),
+        (".local .align 8 .b8 __local_depot0[40];", False),
+        ("add.s32 %r1, %r1, %r2;\n" * 500, False),
+    ],
+)
+def test_which_operators_are_simple(line: str, is_simple: bool) -> None:
+    assert ptx.is_simple(_operator(f"\t{line}\n{BODY}")) is is_simple
+
+
+def test_the_newest_version_of_the_notation() -> None:
+    operator = _operator(BODY).replace(".version 9.0", ".version 9.10")
+    text = ptx.inlined(KERNEL, operator)
+    assert text.startswith(".version 9.10\n")
+    assert text.count(".version") == 1
+
+
+def test_constants_that_nobody_reads() -> None:
+    text = ptx.without_unused_data(KERNEL)
+    assert "unused" not in text
+    assert "_ZN7gpualgo4usedE = 4" in text
+    assert "gpualgo_state" in text
+
+
+@pytest.mark.parametrize(
+    ("stored", "expected"),
+    [
+        ("st.param.v2.b32 	[func_retval0+8], {%r1, %r2}", "{%in_result8_32, %in_result12_32}"),
+        ("st.param.b64 	[func_retval0+8], %rd1", "%in_result8_64"),
+    ],
+)
+def test_a_word_in_two_halves(stored: str, expected: str) -> None:
+    body = BODY.replace("st.param.b64 	[func_retval0+8], %rd3", stored)
+    assert _joined(body).count(f"mov.b64 %rd4, {expected};") == 2
+
+
+def test_an_argument_in_two_halves() -> None:
+    kernel = KERNEL.replace(
+        "st.param.b64 	[param1+0], %rd3", "st.param.v2.b32 [param1], {%r1, %f2}"
+    )
+    text = ptx.inlined(kernel, _operator(BODY))
+    assert text.count("mov.b64 %in_rd3, {%r1, %f2};") == 2
+
+
+def test_a_result_that_is_not_stored_is_refused() -> None:
+    body = BODY.replace("	st.param.b64 	[func_retval0+8], %rd3;\n", "")
+    with pytest.raises(ValueError, match="is not in"):
+        _joined(body)
