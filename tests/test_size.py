@@ -14,8 +14,8 @@ from support import REPOSITORY
 # Lines of Python below each folder of gpualgo/ and in bench/, and of CUDA below cuda_src/.
 LINES = {
     "bench": 3_000,
-    "gpualgo": 63_474,
-    "gpualgo/_algorithms": 21_624,
+    "gpualgo": 63_466,
+    "gpualgo/_algorithms": 21_628,
     "gpualgo/_api": 2_334,
     "gpualgo/_arrays": 1_799,
     "gpualgo/_base": 2_397,
@@ -24,8 +24,8 @@ LINES = {
     "gpualgo/_cuda": 2_437,
     "gpualgo/_distributed": 308,
     "gpualgo/_driver": 1_951,
-    "gpualgo/_lazy": 2_352,
-    "gpualgo/_operators": 6_473,
+    "gpualgo/_lazy": 2_332,
+    "gpualgo/_operators": 6_481,
     "gpualgo/_pipeline": 3_198,
     "gpualgo/dask": 1_875,
     "gpualgo/jax": 1_535,
