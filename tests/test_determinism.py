@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import operator
+from typing import Any
 
 import numpy as np
+import pytest
 from support import (
     Backend,
     assert_same,
@@ -48,3 +50,23 @@ def test_alignment_does_not_group_partials(backend: Backend) -> None:
     ]  # fmt: skip
     for one, other in zip(*sums, strict=True):
         assert_same(backend.to_host(one), backend.to_host(other))
+
+
+def _sum(a: float, b: float) -> float:
+    return a + b
+
+
+@pytest.mark.parametrize("layout", ["step", "padded", "offset", "reversed"])
+@pytest.mark.parametrize("op", [np.add, _sum])
+def test_gaps_do_not_group_rows_or_columns(backend: Backend, layout: str, op: Any) -> None:
+    """Arrays of two dimensions in C order, then in F order."""
+    for shape in ((100, 64), (1025, 16), (64, 100)):
+        x = np.random.default_rng(0).normal(size=shape)
+        array, view = backend.to_device(x), backend.arrange(layout, x)
+        for axis in (0, 1, None):
+            if axis != 0 and layout == "reversed" and op is np.add:
+                continue  # what commutes is added in memory order
+            for a, b in ((array, view), (array.T, view.T)):
+                of = None if axis is None else axis if a is array else 1 - axis
+                one, other = (ga.reduce(given, None, op, axis=of) for given in (a, b))
+                assert_same(backend.to_host(one), backend.to_host(other))

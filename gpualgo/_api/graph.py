@@ -268,7 +268,12 @@ class Graph:
         with recorded:
             for request in self._calls:
                 new_request = _with_arrays(request, successors)
-                recorded.record(new_request)
+                try:
+                    recorded.record(new_request)
+                except TypeError as error:  # the arrays have the same dtypes
+                    why = "a value that op captures has another type now: record a new graph"
+                    error.args = (f"Graph.update: {error}; {why}",)
+                    raise
                 calls.append(new_request)
         executable.replace(recorded, calls, _touched(calls))
         self._calls = calls

@@ -13,9 +13,8 @@ from gpualgo._algorithms.radix_sort import argsort, radix_sort
 from gpualgo._algorithms.runs import solve
 from gpualgo._algorithms.scan import exclusive_scan, inclusive_scan
 from gpualgo._algorithms.transform import copy, transform
-from gpualgo._arrays.view import as_bytes_view, overlap, view_of
+from gpualgo._arrays.view import as_bytes_view, overlap
 from gpualgo._base.errors import Elsewhere
-from gpualgo._driver.default_device import CPU
 from gpualgo._lazy import combining, is_lazy
 from gpualgo._lazy.expression_cache import ExpressionCache
 from gpualgo._pipeline import checks, inputs
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
 
 _WHERE = "unique"
 _MOST_TABLE = 1 << 30  # up to so many elements `put_back` uses `reduce_by_index`
+_MOST_COMPARED = 4  # fields of neighbours that a scan compares, as it reads two arrays for each
 
 
 def unique(
@@ -127,9 +127,7 @@ def in_order(x: Any, needs_order: bool, stream: Any = None) -> tuple[Any, Any]:
     order = _order(x, stream)
     if not order.shape[0]:
         return copy(x, stream=stream).reshape(-1), order
-    is_on_host = view_of(x, f"{_WHERE}: x").device == CPU
-    source = combining.aligned(x, f"{_WHERE}: x") if is_on_host else x
-    return copy(_TAKE((source, order), _WHERE), stream=stream), order
+    return copy(_TAKE((x, order), _WHERE), stream=stream), order
 
 
 def of_runs(
@@ -222,6 +220,8 @@ def _run_numbers(parts: list[Any], apart: Any, stream: Any) -> Any:
     for part in parts:
         differs = _BEGINS((part,), _WHERE, apart)
         begins = differs if begins is None else lazy.transform(max, begins, differs)
+    if len(parts) > _MOST_COMPARED:
+        begins = copy(begins, out=run_numbers[1:], stream=stream)
     inclusive_scan(begins, out=run_numbers[1:], stream=stream)
     return run_numbers
 

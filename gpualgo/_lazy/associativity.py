@@ -94,7 +94,7 @@ def _sampled(
     x: Any, kinds: Sequence[np.dtype[Any]], where: str, stream: Any
 ) -> tuple[Form | None, Fields]:
     """Return the form of x's elements, and some of them in order, in the accumulator's dtypes."""
-    lazy = combining.aligned(x, where)
+    lazy = combining.zipped(x, where)
     size = lazy.size
     step = 1 if size <= _ELEMENTS else int(size * _SPREAD)
     while math.gcd(step, size) > 1:  # so that no element is taken twice

@@ -17,7 +17,7 @@ from gpualgo._arrays.view import NumPy, NumPyOnCPU, View, view_of
 from gpualgo._base import dtypes, records
 from gpualgo._base.strides import dense_strides
 from gpualgo._driver.default_device import CPU, name_of
-from gpualgo._lazy import expression, hooks
+from gpualgo._lazy import expression
 from gpualgo._lazy.array import LazyArray, is_number
 from gpualgo._lazy.expression import AT, Call, Group, InputArray, Node, Place, Value, cast_to
 from gpualgo._operators.captured import is_array
@@ -392,30 +392,8 @@ def _capturable(one: InputArray) -> Any:
     )  # fmt: skip
 
 
-def aligned(x: Any, where: str) -> LazyArray:
-    """Return an input as one lazy array that operators may capture.
-
-    Unaligned host arrays, such as fields of packed structured arrays, are copied. In a graph the
-    copy is a recorded call.
-    """
-    lazy = zipped(x, where)
-    leaves = [
-        one if is_aligned(one) else one.with_array(hooks.copy(of_leaf(one))) for one in lazy.leaves
-    ]
-    return LazyArray(lazy.shape, lazy.node, leaves, lazy.text, lazy.forms)
-
-
 def is_aligned(one: InputArray) -> bool:
     return one.device != CPU or one.is_position or bool(one.array.flags.aligned)
-
-
-def _check_aligned(x: LazyArray, where: str) -> None:
-    for one in x.leaves:
-        if not is_aligned(one):
-            raise ValueError(
-                f"{where} reads an array of {one.dtype} whose elements lie at addresses that are "
-                f"no multiples of {one.array.dtype.alignment}; copy it to aligned memory"
-            )
 
 
 def gathered(x: Any, indices: Any, axis: int | None, mode: str, where: str) -> LazyArray:
@@ -432,7 +410,6 @@ def gathered(x: Any, indices: Any, axis: int | None, mode: str, where: str) -> L
             "indices.astype(np.int64)"
         )
     check_places([*source.leaves, *index_array.leaves], where)
-    _check_aligned(source, f"{where}: x")
     if mode not in MODES:
         raise ValueError(f"{where}: mode must be 'wrap' or 'clip', got {mode!r}")
     text = f"take({source.text}, {index_array.text})"

@@ -45,7 +45,8 @@ def arange_of(start: Any, stop: Any, step: Any, dtype: Any, device: str | None) 
         compare = operator.ge if first and start + step else operator.eq
         node: Any = Call(compare, positions.node, Value(0 if first else 1))
         return LazyArray((count,), node, positions.leaves, text)
-    second = _number(start + step, result_dtype, where)
+    # A single element has no step, which may be infinite.
+    second = _number(start + step, result_dtype, where) if count > 1 else first
     step_type: Any = result_dtype.type
     if result_dtype.itemsize == 2 and dtypes.kind(result_dtype) == "f":
         step_type = np.float32  # NumPy computes the steps in float32
@@ -54,7 +55,7 @@ def arange_of(start: Any, stop: Any, step: Any, dtype: Any, device: str | None) 
     node = Call(_step, Value(step_type(first)), Value(delta), Call(step_type, positions.node))
     if step_type is not result_dtype.type:
         node = Call(result_dtype.type, node)
-    if result_dtype == np.int64 and first == 0 and delta == 1:
+    if result_dtype == np.int64 and first == 0 and (delta == 1 or count < 2):
         node = positions.node
     return LazyArray((count,), node, positions.leaves, text)
 
@@ -76,6 +77,8 @@ def _count(start: Any, stop: Any, step: Any, where: str) -> int:
         low, high, by = int(start), int(stop), int(step)
         return max(0, -((low - high) // by) if by > 0 else -((high - low) // -by))
     count = (stop - start) / step
+    if count == 0 and stop != start:  # rounded to zero: NumPy's length
+        return int(not np.signbit(count))
     if not np.isfinite(count):
         raise ValueError(
             f"{where}: there is no finite number of steps from {start} to {stop} by {step}"

@@ -84,23 +84,30 @@ def is_array(value: Any) -> bool:
 
 def view_of(array: Any) -> View:
     view = as_view(array, _WHERE)
-    alignment = view.dtype.alignment
-    address = address_of(view)
-    strides = (s for n, s in zip(view.shape, view.strides, strict=True) if n > 1)
-    if any(number % alignment for number in (address, *strides)) and 0 not in view.shape:
+    view = View(
+        address_of(view), view.shape, view.strides, view.dtype, view.device, view.library,
+        view.readonly, array,
+    )  # fmt: skip
+    if view.device != CPU and not _is_aligned(view):
         raise ValueError(
             f"{_WHERE} of dtype {view.dtype} has elements at addresses that are no multiples of "
-            f"{alignment}; copy it to aligned memory"
+            f"{view.dtype.alignment}; copy it to aligned memory"
         )
-    return View(
-        address, view.shape, view.strides, view.dtype, view.device, view.library, view.readonly,
-        array,
-    )  # fmt: skip
+    return view
+
+
+def _is_aligned(view: View) -> bool:
+    strides = (s for n, s in zip(view.shape, view.strides, strict=True) if n > 1)
+    return 0 in view.shape or not any(n % view.dtype.alignment for n in (view.ptr, *strides))
 
 
 def token_of(view: View) -> tuple[Any, ...]:
-    """Return the part of an array that compiled code depends on: dtype, dimensions, contiguity."""
-    return "array", dtypes.name_of(view.dtype), len(view.shape), is_contiguous(view)
+    """Return the part of an array that compiled code depends on: dtype, dimensions, contiguity.
+
+    Instead of the contiguity None, if elements are misaligned: those of host arrays may be.
+    """
+    layout = is_contiguous(view) if _is_aligned(view) else None
+    return "array", dtypes.name_of(view.dtype), len(view.shape), layout
 
 
 def num_words(ndim: int) -> int:
@@ -140,8 +147,8 @@ def check_no_overlap(
 ) -> None:
     if any(overlap(out, view) for view in views):
         raise ValueError(
-            f"{where}: {name} shares memory with an array that {op_name} captures; "
-            "pass a separate array"
+            f"{where}: {name} shares memory with an array that {op_name} captures or that "
+            "a lazy array gathers from; pass a separate array"
         )
 
 

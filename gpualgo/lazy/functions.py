@@ -131,10 +131,19 @@ def _take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "
     return _written_to(combining.gathered(a, indices, axis, mode, "np.take"), out, "np.take")
 
 
+class _Unread(np.ndarray[Any, Any]):
+    """An array of which NumPy's functions return views; np.flip would read an element by a[()]."""
+
+    def __getitem__(self, index: Any) -> Any:
+        return super().__getitem__(... if index == () else index)
+
+
 def _view_function(fn: Callable[..., Any]) -> Callable[..., Any]:
     def call(x: LazyArray, *args: Any, **kwargs: Any) -> LazyArray:
-        text = f"{fn.__name__}({x.text})"
-        return x.rearranged(lambda array: fn(array, *args, **kwargs), text)
+        def change(array: np.ndarray[Any, Any]) -> Any:
+            return fn(array.view(_Unread), *args, **kwargs).view(np.ndarray)
+
+        return x.rearranged(change, f"{fn.__name__}({x.text})")
 
     return call
 

@@ -238,3 +238,16 @@ def test_update_of_structured_arrays() -> None:
     g.launch()
     assert not into["a"].any()
     assert (into["b"] == 3).all()
+
+
+def test_captured_numbers_that_change_their_type() -> None:
+    k: Any = 2
+    with ga.graph() as g:
+        doubled = ga.transform(lambda a: a * k, np.arange(3))
+    k = 2.5
+    with pytest.raises(TypeError, match=r"^Graph\.update: transform: .* type now: record a new"):
+        g.update()
+    k = 3
+    g.update()
+    g.launch()
+    assert doubled.tolist() == [0, 3, 6]

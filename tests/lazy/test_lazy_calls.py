@@ -25,7 +25,7 @@ ARRAYS: dict[str, Any] = {
     "np": np, "ga": ga, "operator": operator, "copy": copy, "pickle": pickle, "BFLOAT16": BFLOAT16,
     "M": random_array((4, 6, 5), np.dtype("int64")), "ROW": random_array(5, np.dtype("int64"), 1),
     "COMPLEX": random_array(9, np.dtype("complex64")), "FAR": np.array([[0, -1, 3], [7, -9, 100]]),
-    "PACKED": np.zeros(3, [("a", np.uint8), ("b", np.float64)]), "N": np.arange(5),
+    "PACKED": np.ones(3, [("a", np.uint8), ("b", np.float64)]), "N": np.arange(5),
     "P": np.array([[0.5, -0.25, 1.0], [0.75, 0.125, -0.5]]), "S": np.arange(1.0, 9.0),
     "Q": np.array([[0.5, 2.0, -1.0], [3.0, 0.25, 0.5]]), "N32": np.arange(12, dtype=np.int32),
     "F2": SMALL.astype("f2"), "F4": SMALL.astype("f4"), "I1": np.array([100, 120, -128], np.int8),

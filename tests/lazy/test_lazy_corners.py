@@ -82,3 +82,42 @@ def test_functions_that_are_kept_hold_no_array() -> None:
     refs = made()
     gc.collect()
     assert [ref() for ref in refs] == [None, None]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: ga.unique(x.T),
+        lambda x: ga.unique(x.T, return_inverse=True)[1],
+        lambda x: ga.unique(x.T, consecutive=True),
+        lambda x: ga.radix_sort(x.T, axis=None),
+        lambda x: ga.argsort(x.T, axis=None),
+        lambda x: ga.copy(x.T.reshape(-1)),
+        lambda x: ga.reduce((x.T * 2).ravel()),
+        lambda x: ga.copy(ga.lazy.take(x, np.array([[3, -1]]))),
+        lambda x: ga.copy(ga.lazy.take(x, np.array([1, 0]), axis=1)),
+        lambda x: ga.copy(np.take(x, np.array([3, -1]), mode="wrap")),
+    ],
+)
+def test_misaligned_arrays_are_gathered_from(call: Any) -> None:
+    """As they are when the call reads them; fields of a packed record are such arrays."""
+    table = np.zeros((4, 3), [("a", "i1"), ("b", "f8")])
+    made = ga.lazy.asarray(table["b"])
+    for seed in (0, 1):
+        table["b"] = np.random.default_rng(seed).integers(0, 5, (4, 3))
+        assert_same(np.asarray(call(made)), np.asarray(call(ga.lazy.asarray(table["b"].copy()))))
+
+
+def test_records_of_misaligned_fields_are_gathered_from() -> None:
+    table = np.zeros(4, [("a", "i1"), ("b", "f8")])
+    made = ga.lazy.take(table, np.array([3, 1]))
+    table["b"] = np.arange(4)
+    assert_same(ga.copy(made)["b"], np.array([3.0, 1.0]))
+
+
+def test_out_that_a_gather_reads() -> None:
+    x = X.copy()
+    with pytest.raises(ValueError, match=r"^copy: out .* a lazy array gathers from; pass a sep"):
+        ga.copy(ga.lazy.take(x, np.arange(8)), out=x)
+    with pytest.raises(TypeError, match=r"^copy: x "):
+        ga.copy("abc")  # type: ignore[call-overload]

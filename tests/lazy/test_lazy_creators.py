@@ -82,3 +82,15 @@ def test_indices_and_what_is_taken_are_read_when_it_is_consumed() -> None:
     made = ga.lazy.take(x, indices)
     x[:], indices[:] = x * 10, [3, 4]
     assert_same(ga.copy(made), np.array([30, 40]))
+
+
+@pytest.mark.parametrize("dtype", [None, "f4", "i8"])
+def test_lengths_of_ranges_whose_step_is_too_large(dtype: Any) -> None:
+    """A quotient of zero counts as one element, if the distance is not zero, as in NumPy."""
+    for numbers in (
+        (0, 1e-200, 1e200), (0, -1e-200, 1e200), (0, 1e-200, -1e200), (1e-320, 2e-320, 1e300),
+        (0, 5.0, np.inf), (0, -5.0, np.inf), (0, -5.0, -np.inf), (0.0, 0.0, np.inf), (3, 3.5, 1e9),
+    ):  # fmt: skip
+        assert_same(
+            ga.copy(ga.lazy.arange(*numbers, dtype=dtype)), np.arange(*numbers, dtype=dtype)
+        )

@@ -13,6 +13,7 @@ import pytest
 from support import BFLOAT16, DTYPES, LAYOUTS, Backend, assert_same, random_array, scaled
 
 import gpualgo as ga
+from gpualgo._operators import captured
 
 Function = Callable[..., Any]
 
@@ -243,3 +244,32 @@ def test_threads_with_tables_of_their_own(backend: Backend) -> None:
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(work, range(4)))
+
+
+def _misaligned(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    made = np.zeros(x.nbytes + 1, np.uint8)[1:].view(x.dtype).reshape(x.shape)
+    made[...] = x
+    return made
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_misaligned_arrays_of_the_host(backend: Backend, dtype: np.dtype[Any]) -> None:
+    """One function reads aligned and misaligned arrays, each as it is when it is called."""
+    table = random_array(5, dtype)
+
+    def op(i: Any) -> Any:
+        return table[i]
+
+    for _ in range(2):
+        for crooked in (_misaligned(random_array(5, dtype, seed=1)), random_array(5, dtype)):
+            table = crooked
+            assert_same(backend.to_host(ga.transform(op, np.arange(5)[::-1])), table[::-1])
+            table[...] = random_array(5, dtype, seed=2)
+            assert_same(backend.to_host(ga.transform(op, np.arange(5)[::-1])), table[::-1])
+
+
+def test_misaligned_arrays_are_not_compiled_as_aligned_ones() -> None:
+    """Some processors read only aligned words, or read several at once."""
+    x = np.arange(4.0)
+    tokens = [captured.token_of(captured.view_of(y)) for y in (x, _misaligned(x), x[::2])]
+    assert len(set(tokens)) == 3

@@ -78,6 +78,15 @@ def _calls_one_that_prints(a: Any) -> Any:
     return _prints(a) + 1
 
 
+def _takes_keywords(a: Any, **others: Any) -> Any:
+    return a
+
+
+def _unpacks(a: Any) -> Any:
+    first, *others = (a, a, a)
+    return first + others[0]
+
+
 CASES: list[tuple[Function, str]] = [
     (_prints, r"print.*return a value.*test_refused\.py:\d+: def _prints"),
     (_calls_one_that_prints, "print"),
@@ -90,6 +99,8 @@ CASES: list[tuple[Function, str]] = [
     (_opens, "`with`"),
     (_imports, "`import`"),
     (_fills_a_list, "a list.*tuple"),
+    (_takes_keywords, r"has a `\*\*` parameter"),
+    (_unpacks, r"`\*` in an assignment"),
     (lambda a: {1: a}[1], "a dictionary"),
     (lambda a: f"{a}", "a string"),
     (lambda a: a + np.random.random(), r"np\.random\.random.*as an array"),  # noqa: NPY002
@@ -114,6 +125,15 @@ def test_refused_by_name(backend: Backend, fn: Function, message: str) -> None:
     with pytest.raises(TypeError, match=message) as caught:
         ga.transform(fn, x)
     assert "Weak(" not in str(caught.value)
+
+
+def _of_a_variable_without_value() -> Function:
+    def fn(a: Any) -> Any:
+        return a + later
+
+    if not CASES:
+        later = 1
+    return fn
 
 
 NUMBERS: list[tuple[Function, str, str]] = [
@@ -143,6 +163,8 @@ NUMBERS: list[tuple[Function, str, str]] = [
     (lambda a: a * 10**400, "float64", "too large for a float"),
     (lambda a: a * (1, 2), "int8", "argument 2 is a tuple"),
     (lambda a: a + None, "int8", "argument 2 is None"),
+    (lambda a: a in range(3), "int8", "`in` takes a tuple of numbers, not a range"),
+    (_of_a_variable_without_value(), "int8", "'later' has no value; assign one before the call"),
 ]
 
 

@@ -9,7 +9,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support import BFLOAT16, DTYPES, Array, Backend, a_few, random_array, sampled, scaled
+from support import (
+    BFLOAT16,
+    DTYPES,
+    Array,
+    Backend,
+    a_few,
+    assert_same,
+    random_array,
+    sampled,
+    scaled,
+)
 
 import gpualgo as ga
 from gpualgo import lazy
@@ -190,6 +200,19 @@ def test_unique_of_tuples(backend: Backend) -> None:
         return
     number = ga.unique((1, x), return_inverse=True)[1]
     np.testing.assert_array_equal(number, np.unique(x, return_inverse=True)[1])
+
+
+@pytest.mark.parametrize("fields", [5, 8])
+def test_unique_of_tuples_of_many(backend: Backend, fields: int) -> None:
+    """The inverse compares twice as many arrays as an algorithm reads."""
+    rng = np.random.default_rng(0)
+    columns = [rng.integers(0, 2, 500).astype(f"i{1 << i % 4}") for i in range(fields)]
+    columns[0] = columns[0].astype(float)
+    x = tuple(map(backend.to_device, columns))
+    for consecutive in a_few((False, True)):
+        found, inverse = ga.unique(x, consecutive=consecutive, return_inverse=True)
+        for mine, column in zip(found, columns, strict=True):
+            assert_same(backend.to_host(mine)[backend.to_host(inverse)], column)
 
 
 def test_counts_of_64_bits(

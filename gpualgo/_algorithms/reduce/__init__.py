@@ -120,7 +120,8 @@ def reduce(
     most the 2 MB that are kept for each stream.
 
     The same input gives the same bits on every run and every GPU: the grouping depends only on
-    shape and dtype (on the CPU also on strides, if `op` commutes).
+    shape, memory order, dtype and whether `op` is known to commute. Of three and more dimensions it
+    may also depend on gaps between rows.
 
     >>> float(ga.reduce(np.array([1.0, 2.0, 3.0], np.float32), 0.0, lambda a, b: a + b))
     6.0

@@ -169,21 +169,19 @@ def layout_of(
                 reduced[i] = (length, *(-step for step in steps))
         reduced = sorted(reduced, key=lambda dim: -step_of(dim, count))
     outer, inner = merge(sorted(kept, key=lambda dim: -step_of(dim, count))), merge(reduced)
-    column = _column_dim(outer, inner, dtype)
+    column = _column_dim(outer, inner, count, _nearest(shape, strides))
     if column is not None:
         outer.append(outer.pop(column))
     return shifts, Layout(dtype, tuple(outer), tuple(inner), column is not None)
 
 
 @lru_cache(256)
-def inner_axes(
-    shape: tuple[int, ...], strides: Strides, dtype: Element, axes: tuple[int, ...]
-) -> tuple[int, ...]:
-    """Return the reduced axes inside the contiguous one, if reducing them first is faster."""
-    length = 1
+def inner_axes(shape: tuple[int, ...], strides: Strides, axes: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the reduced axes inside the nearest one, if reducing them first is faster."""
+    length, nearest = 1, _nearest(shape, strides)
     for i in range(len(axes) - 1, -1, -1):
         n = shape[axes[i]]
-        if _is_near([steps[axes[i]] for steps in strides], dtype) and n >= _WIDE:
+        if n >= _WIDE and sum(abs(steps[axes[i]]) for steps in strides) == nearest:
             return axes[i + 1 :] if length >= _LEAST_INNER else ()
         length *= n
     return ()
@@ -194,24 +192,22 @@ def step_of(dim: Sequence[int], count: int) -> int:
     return sum(map(abs, dim[1 : 1 + count]))
 
 
-def _is_near(strides: Sequence[int], dtype: Element) -> bool:
-    """Return whether neighbours are contiguous, or as close as an element's fields allow."""
-    if not records.is_record(dtype):
-        return strides[0] == dtype.itemsize
-    # Fields may be interleaved, and some may be broadcast.
-    widest = dtype.itemsize
-    if isinstance(dtype, records.Computed):
-        widest = max(number.itemsize for number in dtype.numbers)
-    return all(0 <= stride <= widest for stride in strides) and any(strides)
+def _nearest(shape: tuple[int, ...], strides: Strides) -> int:
+    """Return the distance of neighbours along the axis where they are closest, 0 if they are equal.
+
+    Arrays of one memory order have the same nearest axis, whatever the gaps between elements.
+    """
+    dims = [dim for dim in zip(shape, *strides, strict=True) if dim[0] > 1]
+    return min(filter(None, (step_of(dim, len(strides)) for dim in dims)), default=0)
 
 
-def _column_dim(kept: Dims, reduced: Dims, dtype: Element) -> int | None:
+def _column_dim(kept: Dims, reduced: Dims, count: int, nearest: int) -> int | None:
     """Return the kept dimension to fold as columns, or None to fold along the reduced ones."""
-    length, count = prod(dim[0] for dim in reduced), len(records.field_dtypes(dtype))
-    if not kept or (length >= _SHORT and _is_near(reduced[-1][1:], dtype)):
+    length = prod(dim[0] for dim in reduced)
+    if not kept or (length >= _SHORT and step_of(reduced[-1], count) == nearest):
         return None
     for i, dim in enumerate(kept):
-        if _is_near(dim[1 : 1 + count], dtype) and dim[0] >= _WIDE:
+        if nearest and step_of(dim, count) == nearest and dim[0] >= _WIDE:
             return i
     longest = max(range(len(kept)), key=lambda i: kept[i][0])
     return longest if length < _SHORT <= kept[longest][0] else None
@@ -277,7 +273,7 @@ def plan_of(
     if fold is not None:
         return fold_plan(fold, leaves[0])
     shape, strides = leaves[0].shape, tuple([array.strides for array in leaves])
-    inner = () if op.commutative else inner_axes(shape, strides, source, axes)
+    inner = () if op.commutative else inner_axes(shape, strides, axes)
     if inner:
         return _inner_first(leaves, outs, op, inner, axes, source, acc, has_init=has_init)
     out_strides = tuple([out.strides for out in outs])

@@ -213,4 +213,8 @@ def copy(x: Any, *, out: Any = None, stream: Any = None) -> Any:
     array([[2, 1, 0],
            [5, 4, 3]])
     """
-    return transform(same, x, out=out, stream=stream)
+    try:
+        return transform(same, x, out=out, stream=stream)
+    except (TypeError, ValueError):
+        with checks.renamed_errors("copy", _WHERE, {"an argument": "x"}):
+            raise

@@ -126,7 +126,8 @@ def array_intrinsic(slot: Slot, words: Any) -> Any:
     """
     element = scalar_type(slot.dtype_name)
     layout = "C" if slot.is_contiguous else "A"
-    ty = types.Array(element, slot.ndim, layout, readonly=True)
+    is_aligned = slot.is_contiguous is not None
+    ty = types.Array(element, slot.ndim, layout, readonly=True, aligned=is_aligned)
 
     def captured(typingctx: Any) -> Any:
         def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:

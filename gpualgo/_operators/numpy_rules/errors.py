@@ -148,6 +148,9 @@ def _message_for(reason: str) -> str | None:
     type_pair = re.search(r"Cannot unify ([^\n]+) and ([^\n]+) for '", reason)
     if type_pair is not None:
         return f"{_BRANCHES}, not {type_pair[1]} and {type_pair[2]}"
+    unassigned = re.search(r"Untyped [^\n]*'(\w+)': [^\n]*UndefinedType", reason)
+    if unassigned is not None:
+        return f"{unassigned[1]!r} has no value; assign one before the call"
     untyped_class = re.search(r"Untyped [^\n]*'(\w+)': [^\n]* of <class 'type'>", reason)
     if untyped_class is not None:
         name = untyped_class[1]
@@ -193,6 +196,7 @@ _REFUSED = {
     "an assignment to a global": (("STORE_GLOBAL", "DELETE_GLOBAL"), "return the value"),
     "an assignment to an attribute": (("STORE_ATTR", "DELETE_ATTR"), "return the value"),
     "`import`": (("IMPORT_NAME",), "import outside of it"),
+    "`*` in an assignment": (("UNPACK_EX",), "take a part of the tuple, as in b, c = a[0], a[1:]"),
 }  # fmt: skip
 _UNPACKING = ("LIST_TO_TUPLE", "CALL_INTRINSIC_1")  # f(a, *b) builds a list
 
@@ -209,6 +213,8 @@ def check(code: types.CodeType, subject: str = "op") -> None:
         raise NotInAnOperator(
             f"{subject} holds a generator or `yield`; return one number, or write the loop out"
         )
+    if code.co_flags & inspect.CO_VARKEYWORDS:
+        raise NotInAnOperator(f"{subject} has a `**` parameter; give each argument a name")
     names = set()
     for instruction in dis.get_instructions(code):
         names.add(instruction.opname)

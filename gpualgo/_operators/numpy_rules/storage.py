@@ -220,6 +220,7 @@ _DESCRIPTIONS: dict[tuple[type, ...], str] = {
     (types.EnumMember, types.IntEnumMember): "a member of an enumeration (take its value)",
     (types.EnumClass, types.IntEnumClass): "an enumeration",
     (types.UnicodeType, types.StringLiteral): "a string",
+    (types.RangeType,): "a range (compare with its ends)",
 }
 
 
