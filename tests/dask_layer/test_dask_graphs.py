@@ -208,6 +208,7 @@ PLANNED = """if True:
         check(built(ga.argsort, y, axis=axis), ga.argsort(h, axis=axis))
     check(built(ga.reduce, (y, x), None, affine), ga.reduce((h + 1, h), None, affine))
     check(built(ga.transform, lambda a, b: a + b, y, x[:1]), h + 1 + h[:1])
+    check(built(ga.reduce, (y, x[:1]), None, affine), ga.reduce((h + 1, h[:1]), None, affine))
     check(built(ga.histogram, y, 3), ga.histogram(h + 1, 3))
     check(built(ga.select, y, lambda a: a > 2), ga.select(h + 1, lambda a: a > 2))
     check(built(ga.unique, y, return_counts=True), ga.unique(h + 1, return_counts=True))
