@@ -225,6 +225,8 @@ def histogram(
     counts of each.
     """
     x_arg = _inputs.parse_argument(x, "histogram")
+    if any(map(is_dask, unpack((bins, range)))):
+        raise TypeError("histogram: bins and range must not be dask arrays; call compute() on them")
     bins = _snapshot(bins)
     w_arg = weights if weights is None or is_scalar(weights) else _weights(weights, x_arg)
     axes = x_arg.axes(axis)
@@ -261,7 +263,7 @@ def _snapshot(bins: Any) -> Any:
     if isinstance(bins, tuple):
         return tuple(map(_snapshot, bins))
     if isinstance(bins, np.ndarray) or hasattr(bins, "__cuda_array_interface__"):
-        return np.array(on_host(bins))
+        return np.array(on_host(bins), subok=isinstance(bins, np.ma.MaskedArray))
     return list(bins) if isinstance(bins, list) else bins
 
 

@@ -15,6 +15,7 @@ from dask.base import is_dask_collection
 from dask.task_spec import TaskRef
 
 from gpualgo._arrays.forms import Form, flatten_tuple
+from gpualgo._arrays.view import as_view
 from gpualgo._distributed import Argument, fields_of, library_of, packed, refuse_recording
 from gpualgo._driver.default_device import default_device
 from gpualgo.dask._tasks import (
@@ -23,7 +24,6 @@ from gpualgo.dask._tasks import (
     Graph,
     Index,
     Source,
-    contiguous,
     device,
     empty_like,
     meta_like,
@@ -54,7 +54,7 @@ def _contiguous_chunks(x: Any) -> tuple[Any, ...]:
 
 
 def flattened(chunk: Any) -> Any:
-    return contiguous(chunk).reshape(-1)
+    return np.ravel(chunk)  # of any library; also of a matrix
 
 
 def reshaped(x: Any, chunks: Chunks) -> Any:
@@ -178,8 +178,11 @@ def parse_argument(x: Any, where: str, name: str = "x", like: Any = None) -> Inp
 
 
 def _as_dask(x: Any, label: str, like: Any) -> Any:
+    meta = x._meta if is_dask(x) else x
+    if isinstance(meta, np.ma.MaskedArray):
+        as_view(meta, label)  # raises the error of a single machine
     if is_dask(x):
-        library = library_of(x._meta)
+        library = library_of(meta)
         if library not in ("numpy", "cupy"):
             raise TypeError(
                 f"{label} is a dask array of chunks of {library}; "
