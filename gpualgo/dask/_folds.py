@@ -225,6 +225,10 @@ def histogram(
     counts of each.
     """
     x_arg = _inputs.parse_argument(x, "histogram")
+    if x_arg.form is None and x_arg.first.dtype.names:  # each field is a dimension
+        kinds, get = x_arg.first.dtype, operator.itemgetter
+        parts = (x_arg.first.map_blocks(get(name), dtype=kinds[name]) for name in kinds.names)
+        x_arg = _inputs.parse_argument(tuple(parts), "histogram")
     if any(map(is_dask, unpack((bins, range)))):
         raise TypeError("histogram: bins and range must not be dask arrays; call compute() on them")
     bins = _snapshot(bins)

@@ -14,9 +14,16 @@ import numpy as np
 from dask.base import is_dask_collection
 from dask.task_spec import TaskRef
 
-from gpualgo._arrays.forms import Form, flatten_tuple
+from gpualgo._arrays.forms import Form, flatten_tuple, is_tuple
 from gpualgo._arrays.view import as_view
-from gpualgo._distributed import Argument, fields_of, library_of, packed, refuse_recording
+from gpualgo._distributed import (
+    Argument,
+    fields_of,
+    library_of,
+    map_fields,
+    packed,
+    refuse_recording,
+)
 from gpualgo._driver.default_device import default_device
 from gpualgo.dask._tasks import (
     Chunk,
@@ -167,7 +174,8 @@ def parse_argument(x: Any, where: str, name: str = "x", like: Any = None) -> Inp
     refuse_recording(where, name, "dask array", "in memory")
     form: Form | None = None
     fields: list[tuple[Any, str]] = [(x, name)]
-    if isinstance(x, tuple):
+    if isinstance(x, tuple):  # as a dask array a structured array stays whole
+        x = map_fields(lambda a: _as_dask(a, name, like) if is_tuple(a) else a, x)
         fields, form = flatten_tuple(x, name)
     arrays = [_as_dask(field, f"{where}: {n}", like) for field, n in fields]
     axes = common_axes(arrays)

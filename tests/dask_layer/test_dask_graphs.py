@@ -244,6 +244,16 @@ PLANNED = """if True:
     check(built(ga.transform, lambda a, b: a + b, y, x[:1]), h + 1 + h[:1])
     check(built(ga.reduce, (y, x[:1]), None, affine), ga.reduce((h + 1, h[:1]), None, affine))
     check(built(ga.histogram, y, 3), ga.histogram(h + 1, 3))
+    pairs = np.zeros(h.shape, [("a", "i4"), ("b", "f8")])
+    check(built(ga.histogram, cut(pairs, (5, 7), (3, 7)), 3), ga.histogram(pairs, 3))
+    some, other = ga.select(x, lambda a: a > 2), ga.select(y, lambda a: a > 3)
+    assert np.array_equal(ga.transform(lambda a, b: b - a, some, other).compute(), h[h > 2] * 0 + 1)
+    try:
+        ga.transform(lambda a, b: b - a, some, ga.select(x, lambda a: a > 3)).compute()
+    except ValueError as error:
+        assert "compute_chunk_sizes()" in str(error)
+    else:
+        raise AssertionError("chunks of several sizes were combined")
     check(built(ga.select, y, lambda a: a > 2), ga.select(h + 1, lambda a: a > 2))
     check(built(ga.unique, y, return_counts=True), ga.unique(h + 1, return_counts=True))
     check(built(ga.reduce_by_key, y, x), ga.reduce_by_key(h + 1, h))
