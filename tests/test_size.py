@@ -14,26 +14,26 @@ from support import REPOSITORY
 # Lines of Python below each folder of gpualgo/ and in bench/, and of CUDA below cuda_src/.
 LINES = {
     "bench": 3_000,
-    "gpualgo": 63_484,
+    "gpualgo": 63_899,
     "gpualgo/_algorithms": 21_628,
-    "gpualgo/_api": 2_345,
-    "gpualgo/_arrays": 1_799,
+    "gpualgo/_api": 2_347,
+    "gpualgo/_arrays": 1_800,
     "gpualgo/_base": 2_397,
     "gpualgo/_cli": 1_149,
     "gpualgo/_cpu": 2_946,
-    "gpualgo/_cuda": 2_437,
-    "gpualgo/_distributed": 308,
+    "gpualgo/_cuda": 2_791,
+    "gpualgo/_distributed": 311,
     "gpualgo/_driver": 1_951,
     "gpualgo/_lazy": 2_332,
     "gpualgo/_operators": 6_488,
     "gpualgo/_pipeline": 3_198,
-    "gpualgo/dask": 1_875,
+    "gpualgo/dask": 1_930,
     "gpualgo/jax": 1_535,
     "gpualgo/lazy": 783,
     "gpualgo/numpy": 6_158,
     "gpualgo/torch": 1_838,
     "gpualgo/shards": 2_162,
-    "cuda_src": 17_562,
+    "cuda_src": 17_670,
 }
 FILES = 250  # of Python below gpualgo/
 LINES_OF_A_FILE = 600

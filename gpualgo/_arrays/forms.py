@@ -172,8 +172,9 @@ def _form_of(dtype: np.dtype[Any], traits: tuple[bool, type], where: str, has_na
 def parts_of(x: Any, form: Form) -> list[Any] | None:
     """Return the items of x for each scalar of a form; None if x has another structure."""
     keys: tuple[str, ...] | None = None
-    if isinstance(x, (np.ndarray, np.void)) and x.dtype.names is not None:
-        keys, items = x.dtype.names, [x[name] for name in x.dtype.names]
+    dtype: Any = x if isinstance(x, np.dtype) else getattr(x, "dtype", None)
+    if isinstance(x, (np.ndarray, np.void, np.dtype)) and dtype.names is not None:
+        keys, items = dtype.names, [x[name] for name in dtype.names]
     elif isinstance(x, tuple):
         keys, items = getattr(x, "_fields", None), list(x)
     else:

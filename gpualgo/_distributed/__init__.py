@@ -17,7 +17,7 @@ import numpy as np
 
 import gpualgo as ga
 from gpualgo._algorithms.radix_sort.cuts import Spans, Table, borders, narrowed
-from gpualgo._arrays.forms import Form, flatten_tuple
+from gpualgo._arrays.forms import Form
 from gpualgo._base import recording
 from gpualgo._pipeline import checks
 
@@ -50,7 +50,9 @@ def concatenate(several: Sequence[Parts], axis: int = 0) -> Parts:
     if len(several) == 1:
         return several[0]
     fields = zip(*several, strict=True)
-    return tuple(namespace_of(each[0]).concatenate(each, axis=axis) for each in fields)
+    return tuple(
+        namespace_of(each[0]).concatenate(each, axis=axis, dtype=each[0].dtype) for each in fields
+    )
 
 
 # --- Arguments.
@@ -293,11 +295,12 @@ MERGES: dict[tuple[bool, bool], Callable[[Any, Any], Any]] = {  # by what is wan
 
 
 def fields_of(result: Any) -> tuple[list[Any], Form | None]:
-    """Return the arrays of a call's result, and its form."""
+    """Return the arrays of a call's result, of which structured ones stay whole, and its form."""
     if not isinstance(result, tuple):
         return [result], None
-    fields, form = flatten_tuple(result, "a result", has_names=False)
-    return [field for field, _ in fields], form
+    parts, forms = zip(*map(fields_of, result), strict=True)
+    cls = type(result) if hasattr(result, "_fields") else tuple
+    return [field for part in parts for field in part], Form(cls, forms)
 
 
 def map_fields(function: Callable[[Any], Any], x: Any) -> Any:

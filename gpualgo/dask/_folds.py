@@ -72,8 +72,9 @@ def transform(op: Any, *arguments: Any, dtype: Any = None) -> Any:
     graph = Graph("transform", *inputs, frozen, dtypes)
     op_arg = graph.shared("op", frozen)
     arrays = [part for x in inputs if isinstance(x, Input) for part in x.arrays]
-    arrays, chunks = _inputs.align_chunks(arrays, "transform")
-    aligned = iter(arrays)
+    axes = _inputs.common_axes(arrays)
+    chunks = tuple(like.chunks[axis] for like, axis in axes)
+    aligned = iter([_inputs.fitted(part, axes, "transform", is_full=False) for part in arrays])
     inputs = [x.of(islice(aligned, len(x.arrays))) if isinstance(x, Input) else x for x in inputs]
     acc_dtype = packed(form, dtypes)
     for index in product(*map(range, map(len, chunks))):
@@ -114,8 +115,9 @@ def _masked(x: Any, predicate: Any) -> tuple[Input, Input]:
     like = predicate if is_dask(predicate) else None
     x_arg = _inputs.parse_argument(x, "select", like=like)
     mask = _inputs.parse_argument(predicate, "select", "predicate", like=x_arg.first)
-    _inputs.check_shapes(mask, x_arg, "predicate has", "pass a bool for each element")
-    return x_arg.flat(), mask.rechunked(x_arg.first.chunks).flat()
+    told, advice = "select: predicate has shape {} and x {}", "pass a bool for each element"
+    _inputs.check_shapes(told, mask.first.shape, x_arg.first.shape, advice)
+    return x_arg.flat(), mask.broadcast(x_arg.first).flat()
 
 
 def searchsorted(
@@ -223,6 +225,12 @@ def histogram(
     counts of each.
     """
     x_arg = _inputs.parse_argument(x, "histogram")
+    if x_arg.form is None and x_arg.first.dtype.names:  # each field is a dimension
+        kinds, get = x_arg.first.dtype, operator.itemgetter
+        parts = (x_arg.first.map_blocks(get(name), dtype=kinds[name]) for name in kinds.names)
+        x_arg = _inputs.parse_argument(tuple(parts), "histogram")
+    if any(map(is_dask, unpack((bins, range)))):
+        raise TypeError("histogram: bins and range must not be dask arrays; call compute() on them")
     bins = _snapshot(bins)
     w_arg = weights if weights is None or is_scalar(weights) else _weights(weights, x_arg)
     axes = x_arg.axes(axis)
@@ -259,7 +267,7 @@ def _snapshot(bins: Any) -> Any:
     if isinstance(bins, tuple):
         return tuple(map(_snapshot, bins))
     if isinstance(bins, np.ndarray) or hasattr(bins, "__cuda_array_interface__"):
-        return np.array(on_host(bins))
+        return np.array(on_host(bins), subok=isinstance(bins, np.ma.MaskedArray))
     return list(bins) if isinstance(bins, list) else bins
 
 
@@ -324,17 +332,14 @@ def parse_init(init: Any, x: Input, row_axes: Sequence[int], where: str) -> Init
     """Parse init; `row_axes` are the axes of the result's rows."""
     if not any(map(_is_array, unpack(init))):
         return InitArgument(init, None, init)
-    chunks = tuple(x.first.chunks[axis] for axis in row_axes)
     shape = tuple(x.first.shape[axis] for axis in row_axes)
     source = _inputs.parse_argument(init, where, "init")
     is_one = source.first.ndim == 0
-    if not is_one and (source.is_known and x.is_known) and source.first.shape != shape:
-        raise ValueError(
-            f"{where}: init has shape {source.first.shape}, but rows have shape {shape}; pass one "
-            "value, or an array with one for each row"
-        )
-    if not is_one and x.is_known:
-        source = source.rechunked(chunks)
+    if not is_one:
+        told = f"{where}: init has shape {{}}, but rows have shape {{}}"
+        advice = "pass one value, or an array with one for each row"
+        _inputs.check_shapes(told, source.first.shape, shape, advice)
+        source = source.fitted([(x.first, axis) for axis in row_axes])
     small = source.small()
     return InitArgument(None, source, map_fields(lambda x: x[()], small) if is_one else small)
 

@@ -7,15 +7,23 @@ import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any
+from typing import Any, TypeAlias
 
 import dask.array as da
 import numpy as np
 from dask.base import is_dask_collection
 from dask.task_spec import TaskRef
 
-from gpualgo._arrays.forms import Form, flatten_tuple
-from gpualgo._distributed import Argument, fields_of, library_of, packed, refuse_recording
+from gpualgo._arrays.forms import Form, flatten_tuple, is_tuple
+from gpualgo._arrays.view import as_view
+from gpualgo._distributed import (
+    Argument,
+    fields_of,
+    library_of,
+    map_fields,
+    packed,
+    refuse_recording,
+)
 from gpualgo._driver.default_device import default_device
 from gpualgo.dask._tasks import (
     Chunk,
@@ -23,7 +31,6 @@ from gpualgo.dask._tasks import (
     Graph,
     Index,
     Source,
-    contiguous,
     device,
     empty_like,
     meta_like,
@@ -54,7 +61,7 @@ def _contiguous_chunks(x: Any) -> tuple[Any, ...]:
 
 
 def flattened(chunk: Any) -> Any:
-    return contiguous(chunk).reshape(-1)
+    return np.ravel(chunk)  # of any library; also of a matrix
 
 
 def reshaped(x: Any, chunks: Chunks) -> Any:
@@ -98,8 +105,7 @@ class Input(Argument):
 
     def broadcast_chunk(self, index: Index) -> Chunk:
         """Return the chunk that is broadcast to a chunk of the result, as `chunk` does."""
-        own = zip(index[len(index) - self.first.ndim :], self.first.numblocks, strict=True)
-        return self.chunk(tuple(0 if n == 1 else i for i, n in own))._replace(place=index)
+        return self.chunk(own_index(self.first, index))._replace(place=index)
 
     def each(
         self, graph: Graph, step: str, function: Callable[..., Any], *args: Any, **options: Any
@@ -136,10 +142,11 @@ class Input(Argument):
         return self.of(map(flat, self.arrays))
 
     def broadcast(self, like: Any) -> Input:
-        if equal_chunks(self.first.chunks, like.chunks):
-            return self
-        cut = (align_chunks([like, x], self.where)[0][1] for x in self.arrays)
-        return self.of(da.broadcast_to(x, like.shape, like.chunks) for x in cut)
+        """Return the argument with the shape and chunks of an array."""
+        return self.fitted([(like, axis) for axis in range(like.ndim)])
+
+    def fitted(self, axes: Axes) -> Input:
+        return self.of(fitted(x, axes, self.where) for x in self.arrays)
 
     def rechunked(self, chunks: Any) -> Input:
         return self.of(rechunked(x, chunks) for x in self.arrays)
@@ -167,17 +174,23 @@ def parse_argument(x: Any, where: str, name: str = "x", like: Any = None) -> Inp
     refuse_recording(where, name, "dask array", "in memory")
     form: Form | None = None
     fields: list[tuple[Any, str]] = [(x, name)]
-    if isinstance(x, tuple):
+    if isinstance(x, tuple):  # as a dask array a structured array stays whole
+        x = map_fields(lambda a: _as_dask(a, name, like) if is_tuple(a) else a, x)
         fields, form = flatten_tuple(x, name)
-    arrays = _aligned([_as_dask(field, f"{where}: {n}", like) for field, n in fields], where, name)
+    arrays = [_as_dask(field, f"{where}: {n}", like) for field, n in fields]
+    axes = common_axes(arrays)
+    arrays = [fitted(array, axes, where) for array in arrays]
     named = zip(fields, arrays, strict=True)
     specs = tuple((label, array.dtype, library_of(array._meta)) for (_, label), array in named)
     return Input(tuple(arrays), form, where, name, specs)
 
 
 def _as_dask(x: Any, label: str, like: Any) -> Any:
+    meta = x._meta if is_dask(x) else x
+    if isinstance(meta, np.ma.MaskedArray):
+        as_view(meta, label)  # raises the error of a single machine
     if is_dask(x):
-        library = library_of(x._meta)
+        library = library_of(meta)
         if library not in ("numpy", "cupy"):
             raise TypeError(
                 f"{label} is a dask array of chunks of {library}; "
@@ -197,43 +210,79 @@ def _as_dask(x: Any, label: str, like: Any) -> Any:
     return da.from_array(x, chunks=chunks, asarray=False)
 
 
-def _aligned(arrays: list[Any], func_name: str, name: str) -> list[Any]:
-    """Return arrays broadcast to one shape, with equal chunks."""
-    first = arrays[0]
-    if all(equal_chunks(x.chunks, first.chunks) for x in arrays):
-        return arrays
-    try:
-        shape = np.broadcast_shapes(*(x.shape for x in arrays))
-    except ValueError:
-        told = f"{func_name}: shapes {', '.join(str(x.shape) for x in arrays)} of {name}"
-        raise ValueError(f"{told} do not broadcast together") from None
-    aligned, chunks = align_chunks(arrays, func_name)
-    return [da.broadcast_to(x, shape, chunks) for x in aligned]
+UNKNOWN = "call x.compute_chunk_sizes() first on each dask array with chunks of unknown size"
+
+# --- Equal chunks for several arrays. Sizes that are unknown are compared within tasks.
+
+Axes: TypeAlias = Sequence[tuple[Any, int]]
+"""Of each axis of a result: an array that has its chunks, and that array's axis."""
 
 
-def align_chunks(arrays: Sequence[Any], where: str) -> tuple[list[Any], Chunks]:
-    """Rechunk arrays for elementwise work: along each axis like the first that is not broadcast.
-
-    Arrays that are broadcast along an axis have one chunk there. Also return the result's chunks.
-    """
-    ndim = max(x.ndim for x in arrays)
-    axis_chunks: list[Any] = [None] * ndim
+def common_axes(arrays: Sequence[Any]) -> Axes:
+    """Return the axes of elementwise results: each of the first array that is not broadcast."""
+    axes: list[Any] = [None] * max(x.ndim for x in arrays)
     for x in arrays:
-        for axis, sizes in enumerate(x.chunks, ndim - x.ndim):
-            if axis_chunks[axis] is None or (sum(axis_chunks[axis]) == 1 and sum(sizes) != 1):
-                axis_chunks[axis] = sizes
-    aligned = []
-    for x in arrays:
-        chunks = list(axis_chunks[ndim - x.ndim :])
-        for axis, sizes in enumerate(x.chunks):
-            if sum(sizes) == 1 and sum(chunks[axis]) != 1:
-                chunks[axis] = (1,)  # also replaces chunks such as (0, 1)
-            is_equal = equal_chunks((sizes,), (chunks[axis],))
-            if not is_equal and sum(sizes) != sum(chunks[axis]):
-                shapes = ", ".join(str(each.shape) for each in arrays)
-                raise ValueError(f"{where}: shapes {shapes} do not broadcast together")
-        aligned.append(rechunked(x, tuple(chunks)))
-    return aligned, tuple(axis_chunks)
+        for axis, extent in enumerate(x.shape, -x.ndim):
+            if axes[axis] is None or (axes[axis][0].shape[axis] == 1 and extent != 1):
+                axes[axis] = x, axis
+    return [(x, x.ndim + axis) for x, axis in axes]
+
+
+def fitted(x: Any, axes: Axes, where: str, is_full: bool = True) -> Any:
+    """Return an array broadcast to given axes; without `is_full`, axes of one element stay."""
+    lead = len(axes) - x.ndim
+    chunks = tuple(like.chunks[axis] for like, axis in axes)
+    own: Any = tuple(map(_fitted_sizes, x.chunks, chunks[max(lead, 0) :]))
+    if lead < 0 or None in own:
+        told = f"{where}: shapes {{}} and {{}} do not broadcast together"
+        raise shapes_error(told, x.shape, tuple(map(sum, chunks)), "reshape one of them")
+    if not is_full:
+        axes, pairs, lead = axes[lead:], zip(own, chunks[lead:], strict=True), 0
+        chunks = tuple(n if n == (1,) else wanted for n, wanted in pairs)
+    cut = rechunked(x, own)
+    is_known = not math.isnan(sum(map(sum, chunks[lead:] + own)))
+    if equal_chunks(own, chunks) and (is_known or all(like.name == x.name for like, _ in axes)):
+        return cut
+    graph = Graph("fit", x.name, where, own, chunks, [(like.name, axis) for like, axis in axes])
+    exact = [k - x.ndim for k, sizes in enumerate(own) if sizes != (1,)]
+    for index in product(*map(range, map(len, chunks))):
+        extents: list[Any] = [sizes[i] for sizes, i in zip(chunks, index, strict=True)]
+        for k, (like, axis) in enumerate(axes):
+            if math.isnan(extents[k]):
+                at = list(own_index(like, index))
+                at[axis] = index[k]
+                extents[k] = TaskRef((like.name, *at)), axis
+        ref = TaskRef((cut.name, *own_index(cut, index)))
+        graph.add("", index, fit, ref, extents, exact, f"{where}: chunk {index}")
+    sources = [cut, *(like for like, _ in axes)]
+    return graph.array("", chunks, meta_like(x, len(chunks), x.dtype), sources)
+
+
+def _fitted_sizes(own: tuple[Any, ...], wanted: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    """Return the chunks to cut an axis into before it is broadcast; None if it cannot be."""
+    if sum(own) == 1 and sum(wanted) != 1:
+        return (1,)
+    is_whole = len(own) == len(wanted) == 1 and math.isnan(own[0] + wanted[0])
+    if is_whole or equal_chunks((own,), (wanted,)):
+        return own
+    return wanted if sum(own) == sum(wanted) else None
+
+
+def own_index(x: Any, index: Index) -> Index:
+    """Return the index of the chunk of x that is broadcast to a chunk of a result."""
+    tail = (*(0,) * x.ndim, *index)[len(index) :]
+    return tuple(min(i, n - 1) for i, n in zip(tail, x.numblocks, strict=True))
+
+
+def fit(chunk: Any, extents: list[Any], exact: list[int], told: str) -> Any:
+    """Return a chunk broadcast to extents, some of which other chunks have along an axis."""
+    shape = tuple(n[0].shape[n[1]] if isinstance(n, tuple) else n for n in extents)
+    for n, other in ((chunk.shape[axis], shape[axis]) for axis in exact):
+        if n != other:
+            told += f" has {n} elements in one array and {other} in another"
+            raise ValueError(f"{told}; {UNKNOWN}")
+    is_done = chunk.shape == shape or isinstance(chunk, np.ma.MaskedArray)  # refused later
+    return chunk if is_done else np.broadcast_to(chunk, shape)
 
 
 def equal_chunks(a: Chunks, b: Chunks) -> bool:
@@ -245,12 +294,16 @@ def equal_chunks(a: Chunks, b: Chunks) -> bool:
     )
 
 
-def check_shapes(a: Input, b: Input, subject: str, advice: str) -> None:
-    """Raise ValueError if the shapes of two arguments are known and differ."""
-    if a.is_known and b.is_known and a.first.shape != b.first.shape:
-        raise ValueError(
-            f"{a.where}: {subject} shape {a.first.shape} and {b.name} {b.first.shape}; {advice}"
-        )
+def check_shapes(told: str, a: Sequence[float], b: Sequence[float], advice: str) -> None:
+    """Raise ValueError if shapes differ; an unknown extent differs from one alone."""
+    pairs = zip(a, b, strict=False)
+    if len(a) != len(b) or any(m != n and (1 in (m, n) or (m == m and n == n)) for m, n in pairs):
+        raise shapes_error(told, a, b, advice)
+
+
+def shapes_error(told: str, a: Sequence[float], b: Sequence[float], advice: str) -> ValueError:
+    is_known = not math.isnan(sum((*a, *b)))
+    return ValueError(f"{told.format(a, b)}; {advice if is_known else UNKNOWN}")
 
 
 def probe_call(function: Callable[..., Any], *args: Any, **options: Any) -> tuple[Any, Form | None]:

@@ -95,10 +95,10 @@ def argsort(keys: Any, *, descending: Any = False, axis: Any = -1, dtype: Any = 
 def _values(values: Any, keys: Input, func_name: str) -> Input:
     """Return values with the chunks of the keys."""
     v_arg = _inputs.parse_argument(values, func_name, "values", like=keys.first)
-    if v_arg.form is not None and v_arg.first.shape != keys.first.shape:
-        v_arg = v_arg.broadcast(keys.first)
-    _inputs.check_shapes(v_arg, keys, "values have", "pass a value for each key")
-    return v_arg.rechunked(keys.first.chunks)
+    if v_arg.form is None:
+        told = f"{func_name}: values have shape {{}} and keys {{}}"
+        _inputs.check_shapes(told, v_arg.first.shape, keys.first.shape, "pass a value for each key")
+    return v_arg.broadcast(keys.first)
 
 
 def _sort(
@@ -397,8 +397,9 @@ def reduce_by_key(
     """
     x_arg = _inputs.parse_argument(x, "reduce_by_key", "x")
     key_arg = _inputs.parse_argument(keys, "reduce_by_key", "keys", like=x_arg.first)
-    _inputs.check_shapes(key_arg, x_arg, "keys have", "pass an element for each key")
-    key_arg, x_arg = key_arg.flat(), x_arg.rechunked(key_arg.first.chunks).flat()
+    told, advice = "reduce_by_key: keys have shape {} and x {}", "pass an element for each key"
+    _inputs.check_shapes(told, key_arg.first.shape, x_arg.first.shape, advice)
+    key_arg, x_arg = key_arg.flat(), x_arg.broadcast(key_arg.first).flat()
     local_op, frozen = pickle_operator(op, "reduce_by_key")
     local_eq, frozen_eq = (None, None) if eq is None else pickle_operator(eq, "reduce_by_key")
     initial = parse_init(init, x_arg, (), "reduce_by_key")

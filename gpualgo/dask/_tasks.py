@@ -157,11 +157,7 @@ def _checked(chunk: Any, name: str, dtype: Any, library: str) -> Any:
             f"{name} has dtype {chunk.dtype}, and the dask array says {dtype}; "
             f"pass x.map_blocks(lambda c: c.astype({str(dtype)!r}), dtype={str(dtype)!r})"
         )
-    return contiguous(chunk)
-
-
-def contiguous(array: Any) -> Any:
-    return array if array.flags.c_contiguous else namespace_of(array).ascontiguousarray(array)
+    return chunk if chunk.flags.c_contiguous else chunk.copy()  # which keeps a mask, to be refused
 
 
 def index_parts(parts: Parts, index: Any) -> Parts:

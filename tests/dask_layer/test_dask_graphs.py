@@ -6,13 +6,14 @@ import operator
 import os
 import sys
 import types
+from collections.abc import Callable
 from typing import Any
 
 import dask
 import dask.array as da
 import numpy as np
 import pytest
-from chunked import Computed, built, check, cut
+from chunked import Computed, built, check, cut, first
 from support import run_python
 
 import gpualgo as ga
@@ -130,6 +131,39 @@ def test_chunks_that_are_not_what_the_array_says() -> None:
         ga.transform(lambda a: a, wrong).compute()
 
 
+CALLS: list[Callable[[Any], Any]] = [
+    ga.reduce, lambda x: ga.inclusive_scan(x, axis=0), ga.inclusive_scan, ga.argsort, ga.unique,
+    lambda x: ga.transform(lambda a: a, x), lambda x: ga.select(x, lambda a: a > 1),
+    lambda x: ga.histogram(x, 3), lambda x: ga.histogram(da.ones_like(x), 3, weights=x),
+    lambda x: ga.reduce((x, x[:1]), None, first), lambda x: ga.reduce_by_key(x, x),
+    lambda x: ga.top_k(x, 1),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_masked_chunks(call: Callable[[Any], Any]) -> None:
+    """In any order of memory; at the call if the array says that they are masked."""
+    grid, masked = cut(H.reshape(10, 10), (4, 6), (5, 5)), "is a masked array"
+    for order in ("C", "F"):
+
+        def hidden(chunk: Any, order: Any = order) -> Any:
+            return np.ma.masked_greater(chunk, 3).copy(order)
+
+        with pytest.raises(TypeError, match=masked):
+            dask.compute(call(grid.map_blocks(hidden, dtype=H.dtype, meta=np.zeros((0, 0), int))))
+    told = grid.map_blocks(np.ma.masked_greater, 3, meta=np.ma.zeros((0, 0), int))
+    with pytest.raises(TypeError, match=masked):
+        built(call, told)
+
+
+@pytest.mark.filterwarnings("ignore:the matrix subclass")
+def test_chunks_that_are_matrices() -> None:
+    x = X.reshape(10, 10) if hasattr(X, "reshape") else cut(H.reshape(10, 10), (4, 6), (10,))
+    x = x.map_blocks(np.asmatrix, dtype=H.dtype)
+    for call in (ga.inclusive_scan, ga.unique, lambda x: ga.argsort(x, axis=None)):
+        check(built(call, x), call(H.reshape(10, 10)))
+
+
 def test_libraries_of_chunks() -> None:
     class Sparse:
         ndim, dtype, shape = 1, np.dtype(np.int64), (0,)
@@ -208,7 +242,18 @@ PLANNED = """if True:
         check(built(ga.argsort, y, axis=axis), ga.argsort(h, axis=axis))
     check(built(ga.reduce, (y, x), None, affine), ga.reduce((h + 1, h), None, affine))
     check(built(ga.transform, lambda a, b: a + b, y, x[:1]), h + 1 + h[:1])
+    check(built(ga.reduce, (y, x[:1]), None, affine), ga.reduce((h + 1, h[:1]), None, affine))
     check(built(ga.histogram, y, 3), ga.histogram(h + 1, 3))
+    pairs = np.zeros(h.shape, [("a", "i4"), ("b", "f8")])
+    check(built(ga.histogram, cut(pairs, (5, 7), (3, 7)), 3), ga.histogram(pairs, 3))
+    some, other = ga.select(x, lambda a: a > 2), ga.select(y, lambda a: a > 3)
+    assert np.array_equal(ga.transform(lambda a, b: b - a, some, other).compute(), h[h > 2] * 0 + 1)
+    try:
+        ga.transform(lambda a, b: b - a, some, ga.select(x, lambda a: a > 3)).compute()
+    except ValueError as error:
+        assert "compute_chunk_sizes()" in str(error)
+    else:
+        raise AssertionError("chunks of several sizes were combined")
     check(built(ga.select, y, lambda a: a > 2), ga.select(h + 1, lambda a: a > 2))
     check(built(ga.unique, y, return_counts=True), ga.unique(h + 1, return_counts=True))
     check(built(ga.reduce_by_key, y, x), ga.reduce_by_key(h + 1, h))

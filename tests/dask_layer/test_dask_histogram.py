@@ -38,3 +38,15 @@ def test_what_is_wrong() -> None:
     lazy = built(gd.histogram, cut(np.array([1.0, np.nan]), (1, 1)), 3)
     with pytest.raises(ValueError, match="not finite"):
         lazy.compute()
+
+
+def test_bins_that_are_masked_or_dask_arrays() -> None:
+    edges = np.ma.masked_equal([0, 3, 6], 3)
+    for bins, x in ((edges, X), ((edges, 2), (X, X))):
+        with pytest.raises(TypeError, match=r"bins.* is a masked array"):
+            built(ga.histogram, x, bins)
+    for options in (
+        {"bins": cut(np.arange(3), (2, 1))}, {"bins": 3, "range": (0, cut(np.ones(1), (1,)))},
+    ):  # fmt: skip
+        with pytest.raises(TypeError, match="bins and range must not be dask arrays"):
+            built(ga.histogram, X, **options)
