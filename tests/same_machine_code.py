@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import argparse
 import collections
-import importlib
+import importlib.util
 import itertools
 import json
 import os
@@ -65,7 +65,8 @@ class Recorder:
     def watch_compilers(self) -> None:
         """Put functions that listen in front of NVRTC's and nvJitLink's."""
         nvjitlink: Any = importlib.import_module("cuda.bindings.nvjitlink")
-        toolchain: Any = importlib.import_module("gpualgo._cuda.build")
+        name = "compilers" if importlib.util.find_spec("gpualgo._cuda.compilers") else "build"
+        toolchain: Any = importlib.import_module(f"gpualgo._cuda.{name}")
         toolchain.compiled = self._listening(toolchain.compiled)
         linked = nvjitlink.get_linked_cubin
 

@@ -20,7 +20,7 @@ from cubin import Cubin
 from gpualgo._algorithms.reduce import tuning as rows
 from gpualgo._algorithms.transform import tuning as elements
 from gpualgo._base import dtypes, records
-from gpualgo._cuda import build, templates
+from gpualgo._cuda import build, compilers, templates
 from gpualgo._operators.operator import Operator
 
 Dtype = np.dtype[Any]
@@ -304,7 +304,7 @@ def check_links_once(
     def link(*_: Any) -> Any:
         raise AssertionError("linked")
 
-    monkeypatch.setattr(build, "linked", link)
+    monkeypatch.setattr(compilers, "linked", link)
     assert build.cubin(spec(same), (9, 0)) is first
     with pytest.raises(AssertionError, match="linked"):
         build.cubin(spec(new), (9, 0))

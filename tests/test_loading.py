@@ -26,13 +26,13 @@ AT_ONCE = """if True:
     import sys, threading
     import numpy as np
     import gpualgo as ga
-    from gpualgo._cuda import build, operator
+    from gpualgo._cuda import build, compilers, operator
     from gpualgo._driver import device, driver
 
 
     firsts = [
         lambda: driver.core().ProgramOptions, lambda: driver.core().Buffer,
-        lambda: driver.bindings("runtime").cudaPointerGetAttributes, build.nvrtc_version,
+        lambda: driver.bindings("runtime").cudaPointerGetAttributes, compilers.nvrtc_version,
         lambda: device.core_stream(0), lambda: driver.bindings("nvjitlink").create,
         lambda: operator.compile_operator(
             ga.Operator(lambda a: a), (np.dtype("f4"),), None, (9, 0)

@@ -31,7 +31,7 @@ from gpualgo._driver.default_device import CPU
 from gpualgo._lazy import is_lazy
 from gpualgo._operators.captured import is_array
 from gpualgo._operators.operator import Operator, as_operator, operator_key
-from gpualgo._pipeline import checks, inputs
+from gpualgo._pipeline import inputs
 from gpualgo._pipeline.problem import Problem, Request
 from gpualgo._pipeline.run import known_plan, remember, run, run_remembered
 
@@ -227,7 +227,7 @@ class Plan:
                 and x.data.ptr == repeat.x_ptr and out.data.ptr == repeat.out_ptr
                 and x.shape == repeat.x_shape and out.shape == repeat.out_shape
                 and not recording.active
-                and not (self._op is not None and self._has_changed())
+                and (self._op is None or operator_key(self._op) == self._key)
             ):  # fmt: skip
                 repeat.launch(repeat.stream(repeat.device))
                 return out
@@ -239,7 +239,9 @@ class Plan:
             views = tuple([view_of(x, self._name) for x in arrays])
         if [layout_of(view) for view in views] != self._layouts:
             self._refuse(views)
-        if self._op is not None and self._relook is None and self._has_changed():
+        if (
+            self._op is not None and self._relook is None and operator_key(self._op) != self._key
+        ):  # captured values have changed
             problem = problem.respecialized(views, op, init)
         if is_usual and problem.warm is not None and self._relook is None:
             if len(self._known) > 8:  # operators with captured values
@@ -328,14 +330,6 @@ class Plan:
         if on_cpu:
             return nullcontext()
         return lent(storage, low, high, views[0], stream, name)
-
-    def _has_changed(self) -> bool:
-        """Return whether the operator captures other values than when the plan was made."""
-        try:
-            return bool(operator_key(self._op) != self._key)
-        except (TypeError, ValueError) as error:
-            checks.name(error, self._op, self._request.problem.where)
-            raise
 
     def _refuse(self, views: tuple[View, ...]) -> None:
         """Raise if the views' layouts differ from the prepared ones (producer streams may)."""

@@ -15,7 +15,7 @@ from gpualgo._api.prepare import Recipe
 from gpualgo._arrays.view import NumPy, View, address_of
 from gpualgo._base import disk_cache
 from gpualgo._base.errors import CompileError
-from gpualgo._cuda import build
+from gpualgo._cuda import build, compilers
 from gpualgo._cuda.build import Spec, compile_for_operator
 from gpualgo._cuda.operator import compile_operator
 from gpualgo._driver import default_device, device, driver
@@ -255,9 +255,9 @@ def self_test(arch: str = "sm_90") -> dict[str, Any]:
     assert spec.op is not None
     operator = compile_operator(spec.op, spec.arg_dtypes, spec.result_dtype, capability)
     text, _ = compile_for_operator(spec, capability, True)
-    code = build.with_operator(text, operator.ptx, capability, spec.expression)
+    code = compilers.with_operator(text, operator.ptx, arch, spec.expression)
     kernel_ir, _ = compile_for_operator(spec, capability, False)
-    code += build.linked((kernel_ir, operator.ltoir), arch, spec.expression)
+    code += compilers.linked((kernel_ir, operator.ltoir), arch, spec.expression)
     return {"seconds": time.perf_counter() - start, "cubin_bytes": len(code), "arch": arch}
 
 

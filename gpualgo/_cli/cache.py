@@ -101,10 +101,10 @@ def _can_store() -> bool:
 def _toolchain_problem() -> str:
     """Return why kernels cannot be compiled for a GPU, or an empty text."""
     from gpualgo._base.errors import CompileError
-    from gpualgo._cuda import build
+    from gpualgo._cuda import compilers
 
     try:
-        build.nvrtc_version()
+        compilers.nvrtc_version()
     except CompileError as error:
         return str(error)
     except Exception as error:  # NVRTC's library is missing

@@ -26,105 +26,11 @@ from gpualgo._base.errors import CompileError
 from gpualgo._base.memo import Memo
 from gpualgo._base.records import Argument, Computed, field_dtypes
 from gpualgo._base.threads import run_concurrently
-from gpualgo._cuda import ptx
+from gpualgo._cuda import compilers
 from gpualgo._cuda.parameters import Parameters
 from gpualgo._driver import device as gpu
 from gpualgo._driver import driver
 from gpualgo._operators.operator import SOURCE, Operator, count_code, source_location
-
-# --- NVRTC and nvJitLink: compile source to machine code, PTX or LTO-IR, assemble PTX, and link
-# LTO-IR with operators.
-#
-# Through cuda.bindings: cuda.core takes 100 ms to load and passes `-fma=false`, which nvJitLink
-# refuses. Both compilers run without the GIL.
-
-_HINT = "pip install 'gpualgo[cu13]'"
-_OPTIONS = (
-    "--std=c++17",
-    "--fmad=false",  # a * b + c rounds twice, as in NumPy and on the CPU
-    "--device-as-default-execution-space",  # needed for generic lambdas up to NVRTC 13.0
-)
-
-
-def _bindings(name: str, what: str) -> Any:
-    try:
-        return driver.bindings(name)
-    except ImportError as error:
-        raise CompileError(f"{what} a kernel needs cuda-bindings: {_HINT} ({error})") from error
-
-
-@cache
-def nvrtc_version() -> str:
-    """Return NVRTC's version; an older nvJitLink cannot read a newer NVRTC's LTO-IR."""
-    version = _bindings("nvrtc", "compiling").nvrtcVersion()
-    return ".".join(map(str, _checked(version)))
-
-
-def compiled(
-    source: str, expression: str, arch: str, folder: Path, kind: str = "CUBIN", *options: str
-) -> tuple[bytes, str]:
-    """Return a kernel's code, of a kind that NVRTC makes, and its mangled name."""
-    nvrtc = _bindings("nvrtc", "compiling")
-    all_options = [f"--gpu-architecture={arch}", f"--include-path={folder}", *_OPTIONS, *options]
-    try:
-        program = _checked(nvrtc.nvrtcCreateProgram(source.encode(), b"gpualgo", 0, [], []))
-    except Exception as error:  # the library is missing
-        raise CompileError(f"NVRTC failed on {expression}: {error}") from error
-    try:
-        _checked(nvrtc.nvrtcAddNameExpression(program, expression.encode()))
-        done = nvrtc.nvrtcCompileProgram(
-            program, len(all_options), [os.fsencode(each) for each in all_options]
-        )
-        if done[0] != 0:
-            log = _filled(nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog, program)
-            text = log.rstrip(b"\0").decode(errors="replace")
-            raise RuntimeError(f"{done[0].name}: {text}")
-        name = _checked(nvrtc.nvrtcGetLoweredName(program, expression.encode()))
-        size, fill = (getattr(nvrtc, f"nvrtcGet{kind}{end}") for end in ("Size", ""))
-        return _filled(size, fill, program), name.decode()
-    except RuntimeError as error:
-        raise CompileError(f"NVRTC failed on {expression}: {error}") from error
-    finally:
-        nvrtc.nvrtcDestroyProgram(program)
-
-
-def _filled(size: Any, fill: Any, program: Any) -> bytes:
-    buffer = bytearray(_checked(size(program)))
-    _checked(fill(program, buffer))
-    return bytes(buffer)
-
-
-def _checked(result: tuple[Any, ...]) -> Any:
-    """Return the values of an NVRTC call; raise RuntimeError if it failed."""
-    if result[0] != 0:
-        raise RuntimeError(result[0].name)
-    return result[1] if len(result) == 2 else result[1:]
-
-
-def linked(parts: tuple[bytes, ...], arch: str, what: str, kind: str = "LTOIR") -> bytes:
-    """Return the machine code of PTX, or of LTO-IR, whose calls are inlined."""
-    nvjitlink = _bindings("nvjitlink", "linking")
-    options = [f"-arch={arch}", "-O3", "-fma=0", *(["-lto"] if kind == "LTOIR" else [])]
-    linker = nvjitlink.create(len(options), options)
-    try:
-        for code in parts:
-            nvjitlink.add_data(
-                linker, getattr(nvjitlink.InputType, kind), code, len(code), "gpualgo"
-            )
-        nvjitlink.complete(linker)
-        cubin = bytearray(nvjitlink.get_linked_cubin_size(linker))
-        nvjitlink.get_linked_cubin(linker, cubin)
-        return bytes(cubin)
-    except nvjitlink.nvJitLinkError as error:
-        log = bytearray(nvjitlink.get_error_log_size(linker))
-        nvjitlink.get_error_log(linker, log)
-        raise CompileError(
-            f"nvJitLink failed on {what}: {error}: {log.decode(errors='replace')}; it "
-            "must be at least as new as NVRTC and NVVM: `gpualgo doctor` compares them"
-        ) from error
-    finally:
-        nvjitlink.destroy(linker)
-
 
 # --- Disk cache of compiled code: what its keys depend on, and when entries may be written.
 
@@ -147,7 +53,7 @@ def origin() -> str | None:
         digest = digest_of_sources((source_folder(), source_files()[0]))
     except OSError:  # the modules are in an archive, or only bytecode exists
         return None
-    return None if digest is None else repr((digest, _OPTIONS))
+    return None if digest is None else repr((digest, compilers.OPTIONS))
 
 
 @cache
@@ -181,7 +87,7 @@ def source_files() -> tuple[list[str], list[str]]:
             "_arrays/view.py",
             "_cuda/build.py",
             "_cuda/operator.py",
-            "_cuda/ptx.py",
+            "_cuda/compilers.py",
             "_cuda/target.py",
         )
     ]
@@ -421,22 +327,23 @@ def _build(spec: Spec, capability: tuple[int, int]) -> tuple[bytes, str]:
     """Compile a spec without looking it up in the cache."""
     if spec.op is None:
         return _compile(spec, capability)
-    _bindings("nvrtc", "compiling")  # now: later it would wait until numba is imported
-    # Before sm_90 shuffles are functions of the assembler, too: see ptx.is_simple.
+    compilers.bindings("nvrtc", "compiling")  # now: later it would wait until numba is imported
+    # Before sm_90 shuffles are functions of the assembler, too: see compilers.is_simple.
     by_words = spec.may_take_words and capability >= (9, 0)
     *made, (code, name) = run_concurrently(
         *(partial(operator, *function, capability) for function in _functions_of(spec)),
         partial(_kernel_code, spec, capability, by_words),
     )
-    if by_words and ptx.is_simple(made[0].ptx):
+    if by_words and compilers.is_simple(made[0].ptx):
         try:
-            return with_operator(code, made[0].ptx, capability, spec.expression), name
+            arch = arch_of(capability)
+            return compilers.with_operator(code, made[0].ptx, arch, spec.expression), name
         except CompileError as error:  # notation that ptx.py does not know, of another compiler
             log.log(log.INFO, "linked instead: %s", error)
     if by_words:
         code, name = _kernel_code(spec, capability, False)
     parts = (code, *(function.ltoir for function in made))
-    return linked(parts, arch_of(capability), spec.expression), name
+    return compilers.linked(parts, arch_of(capability), spec.expression), name
 
 
 def operator(
@@ -483,16 +390,7 @@ def arch_of(capability: tuple[int, int]) -> str:
 
 def _compile(spec: Spec, capability: tuple[int, int]) -> tuple[bytes, str]:
     """Run NVRTC; return machine code and the kernel's name."""
-    return compiled(spec.source, spec.expression, arch_of(capability), source_folder())
-
-
-def with_operator(kernel: bytes, operator: str, capability: tuple[int, int], what: str) -> bytes:
-    """Return the machine code of a kernel in PTX, where an operator's code replaces its calls."""
-    try:
-        text = ptx.inlined(kernel.decode(), operator)
-    except (LookupError, ValueError) as error:  # notation that the tests have not met
-        raise CompileError(f"the calls in {what} cannot be replaced: {error!r}") from error
-    return linked((text.encode(),), arch_of(capability), what, "PTX")
+    return compilers.compiled(spec.source, spec.expression, arch_of(capability), source_folder())
 
 
 def compile_for_operator(
@@ -507,18 +405,18 @@ def compile_for_operator(
     source, folder = spec.source_of(by_words), source_folder()
     if by_words:
         arch = arch.replace("sm", "compute")
-        code, name = compiled(source, spec.expression, arch, folder, "PTX", *options)
-        return ptx.without_unused_data(code.rstrip(b"\0").decode()).encode(), name
+        code, name = compilers.compiled(source, spec.expression, arch, folder, "PTX", *options)
+        return compilers.without_unused_data(code.rstrip(b"\0").decode()).encode(), name
     options.append("--dlink-time-opt")
     types = {*spec.arg_dtypes, spec.result_dtype}
     are_words = all(isinstance(t, np.dtype) and t.kind in "iuf" and t.itemsize == 4 for t in types)
     if are_words and spec.computed is None and spec.header.startswith("reduce/"):
         options.append("--gen-opt-lto")
-    return compiled(source, spec.expression, arch, folder, "LTOIR", *options)
+    return compilers.compiled(source, spec.expression, arch, folder, "LTOIR", *options)
 
 
 def _kernel_code(spec: Spec, capability: tuple[int, int], by_words: bool) -> tuple[bytes, str]:
-    source, version = spec.source_of(by_words), nvrtc_version()
+    source, version = spec.source_of(by_words), compilers.nvrtc_version()
     key = key_of("for an operator", source, spec.expression, arch_of(capability), version)
 
     def make() -> tuple[bytes, str]:

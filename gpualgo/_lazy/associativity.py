@@ -20,7 +20,7 @@ from gpualgo._lazy.operators import finfo
 from gpualgo._operators import operator
 from gpualgo._operators.key import python_function
 from gpualgo._operators.operator import Operator
-from gpualgo._pipeline import checks, device_checks
+from gpualgo._pipeline import checks
 
 if TYPE_CHECKING:
     from gpualgo._pipeline.problem import Problem
@@ -107,7 +107,7 @@ def _sampled(
     found = hooks.copy(combining.gathered(lazy, indices, None, "wrap", where), stream=stream)
     order = np.argsort(np.arange(count) * step % size)
     fields = [
-        device_checks.on_host(array, where, stream)[order] for array in _parts(found, lazy.form)
+        checks.values_on_host(array, where, stream)[order] for array in _parts(found, lazy.form)
     ]
     return lazy.form, [array.astype(kind) for array, kind in zip(fields, kinds, strict=True)]
 

@@ -14,6 +14,7 @@ from gpualgo._arrays.forms import Form, form_of, parts_of
 from gpualgo._arrays.view import View, as_view, has_duplicates
 from gpualgo._base import dtypes, records
 from gpualgo._base.errors import CompileError, shown
+from gpualgo._base.log import flag
 from gpualgo._driver.default_device import CPU
 from gpualgo._operators.key import python_function
 from gpualgo._operators.operator import Operator, check_dtype
@@ -443,3 +444,32 @@ def requested_dtype(found: Dtype, dtype: Any, where: str) -> Dtype:
         [actual if wanted is None else dtypes.as_dtype(wanted, where) for wanted, actual in pairs],
     )
     return result
+
+
+# --- Values of arrays: of host arrays always, of device arrays if GPUALGO_CHECK=1.
+
+VARIABLE = "GPUALGO_CHECK"
+
+
+def reads_device_values() -> bool:
+    """Return whether values of device arrays are checked."""
+    return flag(VARIABLE) is True
+
+
+def device_values(
+    view: View, where: str, stream: Any, why: str = f"{VARIABLE} is set, so values are checked"
+) -> np.ndarray[Any, Any]:
+    """Return the values of a device array after waiting for its stream."""
+    from gpualgo._arrays import ordering
+    from gpualgo._driver import staging
+
+    handle = ordering.handle_for(stream, view, where, (view.library.stream(view.device),))
+    return staging.values(
+        view.ptr, view.shape, view.strides, view.dtype, view.device, handle, f"{where}: {why}"
+    )
+
+
+def values_on_host(array: Any, where: str, stream: Any) -> np.ndarray[Any, Any]:
+    """Return an array's values as a NumPy array; `device_values` of a device array."""
+    view = as_view(array, where)
+    return np.asarray(array) if view.device == CPU else device_values(view, where, stream)

@@ -26,8 +26,8 @@ from gpualgo._arrays.view import (
 from gpualgo._base.records import in_one_piece
 from gpualgo._base.strides import dense_strides, order_of, ordered_strides
 from gpualgo._cuda.plan import Plan
+from gpualgo._driver import default_device, driver, pinned, staging, streams
 from gpualgo._driver import device as gpu
-from gpualgo._driver import driver, pinned, staging, streams
 from gpualgo._driver.default_device import CPU
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import planners
@@ -183,6 +183,18 @@ def begin(device: int, stream: Any, array: np.ndarray[Any, Any], where: str, rea
             driver.refuse_capture(handle, reason)
             driver.synchronize(handle)
     return handle
+
+
+def host_values(view: View, where: str, stream: Any, why: str) -> np.ndarray[Any, Any]:
+    """Return a host array after waiting for stream=, which may still write to it."""
+    owner = view.owner
+    array: np.ndarray[Any, Any] = (
+        owner if type(owner) is np.ndarray else view.library.to_numpy(owner)
+    )
+    device = default_device.of_streams()
+    if stream is not None and device != CPU:
+        begin(device, stream, array, where, f"{where}: {why}")
+    return array
 
 
 def pageable(is_input: bool, where: str) -> str:

@@ -24,7 +24,7 @@ from gpualgo._base import disk_cache
 from gpualgo._base.errors import CompileError
 from gpualgo._base.memo import Memo
 from gpualgo._cli import main
-from gpualgo._cuda import build
+from gpualgo._cuda import build, compilers
 from gpualgo._driver import default_device, device
 from gpualgo._driver.driver import Kernel
 
@@ -269,7 +269,7 @@ def test_without_a_compiler(
     def missing() -> str:
         raise CompileError("compiling a kernel needs cuda-bindings")
 
-    monkeypatch.setattr(build, "nvrtc_version", missing)
+    monkeypatch.setattr(compilers, "nvrtc_version", missing)
     assert main(["warmup", "--ops", "warm_ops:sums", "--arch", "sm_90"]) == 1
     assert capsys.readouterr().err == ("gpualgo warmup: compiling a kernel needs cuda-bindings\n")
 

@@ -13,7 +13,7 @@ from gpualgo._arrays.view import View
 from gpualgo._base import recording, records
 from gpualgo._driver import default_device
 from gpualgo._driver.default_device import CPU
-from gpualgo._pipeline import device_checks
+from gpualgo._pipeline import checks
 from gpualgo._pipeline.inputs import Views
 from gpualgo._pipeline.problem import Array, Call, Problem, Result
 
@@ -90,10 +90,12 @@ class ByIndex(ByKey):
                 raise ValueError(f"{self.where}: there are indices, but size is 0")
             return self
         if indices.device == CPU:
+            from gpualgo._pipeline import host_whole
+
             why = "the host reads the indices"
-            values = device_checks.of_host(indices, self.where, stream, why)
-        elif device_checks.are_on():
-            values = device_checks.values(indices, self.where, stream)
+            values = host_whole.host_values(indices, self.where, stream, why)
+        elif checks.reads_device_values():
+            values = checks.device_values(indices, self.where, stream)
         else:
             return self
         check_indices(values, self.size, self.where)
@@ -106,11 +108,12 @@ class ByIndex(ByKey):
         if recording.active and recording.current() is not None:
             return
         from gpualgo._lazy.combining import zipped
+        from gpualgo._pipeline import host_whole
 
         why = "the host reads the indices"
         for view in views[: self.num_own]:
             if not records.is_position(view.dtype):
-                device_checks.of_host(view, self.where, stream, why)
+                host_whole.host_values(view, self.where, stream, why)
         with default_device.Fixed(CPU, why):
             check_indices(np.asarray(zipped(indices, self.where)), self.size, self.where)
 

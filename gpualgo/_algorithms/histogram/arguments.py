@@ -195,10 +195,10 @@ def detect_range(view: View, stream: Any, name: str = "x", computed: Any = None)
         return 0, 1
     _refuse_graph("range= was not given, so the host reads x's", "pass range=")
     if view.device == CPU and computed is None:
-        from gpualgo._pipeline import device_checks
+        from gpualgo._pipeline import host_whole
 
         why = "range= was not given, so the host reads x"
-        lo, hi = _ends_of(device_checks.of_host(view, "histogram", stream, why))
+        lo, hi = _ends_of(host_whole.host_values(view, "histogram", stream, why))
     else:
         lo, hi = _ends_by_kernel(view.owner if computed is None else computed, view, stream)
     return widen(*finite_ends(lo, hi, name))
@@ -256,11 +256,11 @@ def to_host(view: View, stream: Any) -> Array:
     """Return a NumPy copy of a small array; synchronises if it is on a device."""
     if view.device == CPU:
         return np.array(view.library.to_numpy(view.owner))
-    from gpualgo._pipeline import device_checks
+    from gpualgo._pipeline import checks
 
     _refuse_graph("the host reads edges that lie on the GPU", "prepare the plan before")
     why = "the host reads edges or a range that lie on the GPU"
-    return device_checks.values(view, "histogram", stream, why).copy()
+    return checks.device_values(view, "histogram", stream, why).copy()
 
 
 def counter_dtype(dtype: Any, num_samples: int) -> np.dtype[Any]:

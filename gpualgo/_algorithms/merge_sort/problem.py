@@ -24,7 +24,7 @@ from gpualgo._arrays.view import View
 from gpualgo._base import recording, records
 from gpualgo._lazy import is_lazy
 from gpualgo._operators.operator import Operator
-from gpualgo._pipeline import checks, device_checks, inputs, outputs
+from gpualgo._pipeline import checks, inputs, outputs
 from gpualgo._pipeline.inputs import Views
 from gpualgo._pipeline.problem import Call, Problem, Result, problem_of
 
@@ -232,7 +232,7 @@ def _inversions(
     if less is None:
         from gpualgo._algorithms.radix_sort import argsort
 
-        order = device_checks.on_host(
+        order = checks.values_on_host(
             argsort(x, descending=descending, stream=stream), where, stream
         )
         return np.flatnonzero(order != np.arange(order.size))
@@ -240,7 +240,7 @@ def _inversions(
 
     pair = _part(x, length, np.s_[1:]), _part(x, length, np.s_[:-1])
     marks = transform(less, *(pair[::-1] if descending else pair), stream=stream)
-    return np.flatnonzero(device_checks.on_host(marks, where, stream)) + 1
+    return np.flatnonzero(checks.values_on_host(marks, where, stream)) + 1
 
 
 def _part(x: Any, length: int, part: slice) -> Any:
@@ -284,7 +284,7 @@ def merge_problem(
     directions = descending_of(descending, forms[0], less, where)
     num_arguments = 0 if less is None else 2
     problem = problem_of(Merge, views, less, None, (directions, forms), where, num_arguments)
-    if device_checks.are_on():
+    if checks.reads_device_values():
         firsts = 0, num_fields(forms[0])
         for x, name, first in zip(arguments, _NAMES, firsts, strict=False):
             check(x, views[first], name, where, less, descending, stream)

@@ -15,7 +15,7 @@ from gpualgo._arrays.view import View, as_view
 from gpualgo._base import dtypes
 from gpualgo._base.errors import shown
 from gpualgo._base.strides import order_of
-from gpualgo._pipeline import checks, device_checks, inputs
+from gpualgo._pipeline import checks, inputs
 from gpualgo._pipeline.inputs import Views
 from gpualgo._pipeline.problem import Array, Call, Problem, Result, problem_of
 from gpualgo._pipeline.run import run
@@ -166,7 +166,7 @@ def search_problem(
     params = directions, side == "right", dtype, num_fields, forms, False
     num_arguments = 0 if less is None else 2
     problem = problem_of(Search, views, less, None, params, where, num_arguments)
-    if device_checks.are_on():
+    if checks.reads_device_values():
         in_order.check(a, views[0], "a", where, less, descending, stream)
     return problem, views
 

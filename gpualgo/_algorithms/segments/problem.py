@@ -13,7 +13,7 @@ from gpualgo._arrays.view import View, view_of
 from gpualgo._base import dtypes, recording, records
 from gpualgo._driver.default_device import CPU
 from gpualgo._lazy.sources import arguments_of, elements_of
-from gpualgo._pipeline import checks, device_checks, inputs
+from gpualgo._pipeline import checks, inputs
 from gpualgo._pipeline.inputs import Views
 from gpualgo._pipeline.problem import Array, Call, Problem, Result
 
@@ -64,9 +64,11 @@ def check_values(
     if recording.active and recording.current() is not None:
         return
     if offsets.device == CPU:
-        values = device_checks.of_host(offsets, where, stream, "the host reads the offsets")
-    elif device_checks.are_on():
-        values = device_checks.values(offsets, where, stream)
+        from gpualgo._pipeline import host_whole
+
+        values = host_whole.host_values(offsets, where, stream, "the host reads the offsets")
+    elif checks.reads_device_values():
+        values = checks.device_values(offsets, where, stream)
     else:
         return
     if int(values[0]) < 0 or int(values[-1]) > num_items:

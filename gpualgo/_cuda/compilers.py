@@ -1,17 +1,125 @@
-"""Puts the code of functions into the places where a kernel calls them, as text of PTX.
+"""NVRTC and nvJitLink: a kernel's machine code, and that of a kernel with operators.
 
-ptxas keeps calls as they are. Linking LTO-IR would inline them, but optimises the whole kernel anew
-for each operator, which takes longer than everything else. What is read here is NVIDIA's notation
-for calls (PTX ISA, "call"): numbers are stored to parameters, and results are loaded from them.
+Both are called through cuda.bindings: cuda.core takes 100 ms to load and passes `-fma=false`, which
+nvJitLink refuses. They run without the GIL.
 """
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any
+
+from gpualgo._base.errors import CompileError
+from gpualgo._driver import driver
+
+_HINT = "pip install 'gpualgo[cu13]'"
+OPTIONS = (
+    "--std=c++17",
+    "--fmad=false",  # a * b + c rounds twice, as in NumPy and on the CPU
+    "--device-as-default-execution-space",  # needed for generic lambdas up to NVRTC 13.0
+)
+
+
+def bindings(name: str, what: str) -> Any:
+    try:
+        return driver.bindings(name)
+    except ImportError as error:
+        raise CompileError(f"{what} a kernel needs cuda-bindings: {_HINT} ({error})") from error
+
+
+@cache
+def nvrtc_version() -> str:
+    """Return NVRTC's version; an older nvJitLink cannot read a newer NVRTC's LTO-IR."""
+    version = bindings("nvrtc", "compiling").nvrtcVersion()
+    return ".".join(map(str, _checked(version)))
+
+
+def compiled(
+    source: str, expression: str, arch: str, folder: Path, kind: str = "CUBIN", *options: str
+) -> tuple[bytes, str]:
+    """Return a kernel's code, of a kind that NVRTC makes, and its mangled name."""
+    nvrtc = bindings("nvrtc", "compiling")
+    all_options = [f"--gpu-architecture={arch}", f"--include-path={folder}", *OPTIONS, *options]
+    try:
+        program = _checked(nvrtc.nvrtcCreateProgram(source.encode(), b"gpualgo", 0, [], []))
+    except Exception as error:  # the library is missing
+        raise CompileError(f"NVRTC failed on {expression}: {error}") from error
+    try:
+        _checked(nvrtc.nvrtcAddNameExpression(program, expression.encode()))
+        done = nvrtc.nvrtcCompileProgram(
+            program, len(all_options), [os.fsencode(each) for each in all_options]
+        )
+        if done[0] != 0:
+            log = _filled(nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog, program)
+            text = log.rstrip(b"\0").decode(errors="replace")
+            raise RuntimeError(f"{done[0].name}: {text}")
+        name = _checked(nvrtc.nvrtcGetLoweredName(program, expression.encode()))
+        size, fill = (getattr(nvrtc, f"nvrtcGet{kind}{end}") for end in ("Size", ""))
+        return _filled(size, fill, program), name.decode()
+    except RuntimeError as error:
+        raise CompileError(f"NVRTC failed on {expression}: {error}") from error
+    finally:
+        nvrtc.nvrtcDestroyProgram(program)
+
+
+def _filled(size: Any, fill: Any, program: Any) -> bytes:
+    buffer = bytearray(_checked(size(program)))
+    _checked(fill(program, buffer))
+    return bytes(buffer)
+
+
+def _checked(result: tuple[Any, ...]) -> Any:
+    """Return the values of an NVRTC call; raise RuntimeError if it failed."""
+    if result[0] != 0:
+        raise RuntimeError(result[0].name)
+    return result[1] if len(result) == 2 else result[1:]
+
+
+def linked(parts: tuple[bytes, ...], arch: str, what: str, kind: str = "LTOIR") -> bytes:
+    """Return the machine code of PTX, or of LTO-IR, whose calls are inlined."""
+    nvjitlink = bindings("nvjitlink", "linking")
+    options = [f"-arch={arch}", "-O3", "-fma=0", *(["-lto"] if kind == "LTOIR" else [])]
+    linker = nvjitlink.create(len(options), options)
+    try:
+        for code in parts:
+            nvjitlink.add_data(
+                linker, getattr(nvjitlink.InputType, kind), code, len(code), "gpualgo"
+            )
+        nvjitlink.complete(linker)
+        cubin = bytearray(nvjitlink.get_linked_cubin_size(linker))
+        nvjitlink.get_linked_cubin(linker, cubin)
+        return bytes(cubin)
+    except nvjitlink.nvJitLinkError as error:
+        log = bytearray(nvjitlink.get_error_log_size(linker))
+        nvjitlink.get_error_log(linker, log)
+        raise CompileError(
+            f"nvJitLink failed on {what}: {error}: {log.decode(errors='replace')}; it "
+            "must be at least as new as NVRTC and NVVM: `gpualgo doctor` compares them"
+        ) from error
+    finally:
+        nvjitlink.destroy(linker)
+
+
+def with_operator(kernel: bytes, operator: str, arch: str, what: str) -> bytes:
+    """Return the machine code of a kernel in PTX, where an operator's code replaces its calls."""
+    try:
+        text = inlined(kernel.decode(), operator)
+    except (LookupError, ValueError) as error:  # notation that the tests have not met
+        raise CompileError(f"the calls in {what} cannot be replaced: {error!r}") from error
+    return linked((text.encode(),), arch, what, "PTX")
+
+
+# --- PTX: the code of functions is put into the places where a kernel calls them, as text.
+#
+# ptxas keeps calls as they are. Linking LTO-IR would inline them, but optimises the whole kernel
+# anew for each operator, which takes longer than everything else. What is read here is NVIDIA's
+# notation of calls (PTX ISA, "call"): numbers are stored to parameters, and results are loaded.
 
 _FUNCTION = re.compile(r"\.func\s*(?:\([^()]*\))?\s*([\w$]+)\s*(?:\([^()]*\))?[^;{]*(?=[;{])")
 _ENTRY = re.compile(r"^[^\n/]*\.entry\s", re.MULTILINE)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpualgo._cuda import ptx
+from gpualgo._cuda import compilers
 
 HEAD = ".version 9.0\n.target sm_90\n.address_size 64\n\n"
 CALL = """\
@@ -93,7 +93,7 @@ BODY = """\
 
 def _joined(body: str, before: str = "") -> list[str]:
     """Return the lines of the kernel with an operator, without spaces at their ends."""
-    text = ptx.inlined(KERNEL, _operator(body, before))
+    text = compilers.inlined(KERNEL, _operator(body, before))
     assert "call" not in text.replace("callseq", "")
     assert ".extern" not in text
     return [" ".join(line.split()) for line in text.splitlines() if line.strip()]
@@ -139,7 +139,7 @@ def test_parts_of_words(load: str, expected: str) -> None:
 def test_registers_that_are_wider_than_a_word() -> None:
     """A store takes their lowest bits."""
     kernel = KERNEL.replace("st.param.b32 	[param0+0], %r7", "st.param.b32 	[param0+0], %rd7")
-    text = ptx.inlined(kernel, _operator(BODY.replace("+0], %r7", "+0], %rd8")))
+    text = compilers.inlined(kernel, _operator(BODY.replace("+0], %r7", "+0], %rd8")))
     assert text.count("cvt.u32.u64 %in_whole, %rd7;\ncvt.u32.u32 %in_r7, %in_whole; }") == 2
     assert text.count("cvt.u32.u64 %in_whole, %in_rd8;\ncvt.u32.u32 %in_result0_32,") == 2
 
@@ -159,7 +159,7 @@ def test_vectors_of_results() -> None:
         "st.param.b32 	[func_retval0+0], %r7", "st.param.v2.b32 [func_retval0+0], {%r7, 5}"
     )
     body = body.replace("	st.param.b64 	[func_retval0+8], %rd3;\n", "")
-    text = ptx.inlined(kernel, _operator(body))
+    text = compilers.inlined(kernel, _operator(body))
     assert text.count("mov.b32 %in_result0_32, %in_r7;\nmov.b32 %in_result4_32, 5;") == 2
     assert text.count("mov.b32 %r8, %in_result0_32;\nmov.b32 %r9, %in_result4_32;") == 2
 
@@ -172,7 +172,7 @@ def test_an_early_return_leaves_the_block() -> None:
 
 def test_a_result_that_nobody_reads() -> None:
     kernel = KERNEL.replace("	ld.param.b64 	%rd4, [retval0+8];\n", "")
-    text = ptx.inlined(kernel, _operator(BODY))
+    text = compilers.inlined(kernel, _operator(BODY))
     assert "mov.b64 %rd4" not in text
     assert text.count("mov.b32 %r8, %in_result0_32;") == 2
 
@@ -198,7 +198,7 @@ def test_constants_of_the_operator_go_along() -> None:
     """What the kernel defines is the kernel's."""
     table = ".global .align 8 .b8 table[16] = {1, 2};\n"
     before = f"{table}.extern .const .align 8 .b64 gpualgo_state[64];\n"
-    text = ptx.inlined(KERNEL, _operator(f"\tmov.b64 %rd1, table;\n{BODY}", before))
+    text = compilers.inlined(KERNEL, _operator(f"\tmov.b64 %rd1, table;\n{BODY}", before))
     assert text.index(table) < text.index(".weak .entry")
     assert text.count(" gpualgo_state[") == 1
     assert text.count("mov.b64 %in_rd1, table;") == 2
@@ -217,18 +217,18 @@ def test_constants_of_the_operator_go_along() -> None:
     ],
 )
 def test_which_operators_are_simple(line: str, is_simple: bool) -> None:
-    assert ptx.is_simple(_operator(f"\t{line}\n{BODY}")) is is_simple
+    assert compilers.is_simple(_operator(f"\t{line}\n{BODY}")) is is_simple
 
 
 def test_the_newest_version_of_the_notation() -> None:
     operator = _operator(BODY).replace(".version 9.0", ".version 9.10")
-    text = ptx.inlined(KERNEL, operator)
+    text = compilers.inlined(KERNEL, operator)
     assert text.startswith(".version 9.10\n")
     assert text.count(".version") == 1
 
 
 def test_constants_that_nobody_reads() -> None:
-    text = ptx.without_unused_data(KERNEL)
+    text = compilers.without_unused_data(KERNEL)
     assert "unused" not in text
     assert "_ZN7gpualgo4usedE = 4" in text
     assert "gpualgo_state" in text
@@ -250,7 +250,7 @@ def test_an_argument_in_two_halves() -> None:
     kernel = KERNEL.replace(
         "st.param.b64 	[param1+0], %rd3", "st.param.v2.b32 [param1], {%r1, %f2}"
     )
-    text = ptx.inlined(kernel, _operator(BODY))
+    text = compilers.inlined(kernel, _operator(BODY))
     assert text.count("mov.b64 %in_rd3, {%r1, %f2};") == 2
 
 
