@@ -164,6 +164,12 @@ def test_vectors_of_results() -> None:
     assert text.count("mov.b32 %r8, %in_result0_32;\nmov.b32 %r9, %in_result4_32;") == 2
 
 
+def test_labels_are_those_of_the_function() -> None:
+    """The kernel has labels of the same names, which a branch within must not reach."""
+    lines = _joined(f"\t@%p1 bra \t$L__BB0_2;\n\n$L__BB0_2:\n{BODY}")
+    assert lines.count("@%in_p1 bra $L_in__BB0_2;") == lines.count("$L_in__BB0_2:") == 2
+
+
 def test_an_early_return_leaves_the_block() -> None:
     lines = _joined(f"\t@%p1 bra 	$L__BB0_2;\n{BODY}\n$L__BB0_2:\n{BODY}")
     assert lines.count("bra $L_returned;") == 2

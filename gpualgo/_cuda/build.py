@@ -338,7 +338,7 @@ def _build(spec: Spec, capability: tuple[int, int]) -> tuple[bytes, str]:
         try:
             arch = arch_of(capability)
             return compilers.with_operator(code, made[0].ptx, arch, spec.expression), name
-        except CompileError as error:  # notation that ptx.py does not know, of another compiler
+        except CompileError as error:  # a notation that it does not know
             log.log(log.INFO, "linked instead: %s", error)
     if by_words:
         code, name = _kernel_code(spec, capability, False)

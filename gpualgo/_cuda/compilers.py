@@ -213,14 +213,14 @@ class Function:
 
     @cached_property
     def _pieces(self) -> list[str | tuple[int | None, list[_Word]]]:
-        """Its code with registers of other names: text, and words between calls and the function.
+        """Its code, its registers and labels renamed: text, and words passed by calls.
 
         A number is that of the parameter from which words are loaded; None: the result.
         """
         held = _held(self.body)
         body = re.sub(rf"%({'|'.join(held)})(?=\d|<)", r"%in_\1", self.body)
         held = _held(body)
-        body = re.sub(r"\bret;\s*$", "", body)
+        body = re.sub(r"\bret;\s*$", "", body.replace("$L_", "$L_in_"))
         if re.search(r"\bret;", body):
             body = re.sub(r"\bret;", "bra $L_returned;", body) + "$L_returned:\n"
         pieces: list[str | tuple[int | None, list[_Word]]] = []
