@@ -164,10 +164,10 @@ def planned(capability: tuple[int, int]) -> dict[tuple[Any, ...], dict[Any, None
 def write_gpu(path: Path) -> None:
     """Compile kernels for all architectures; write nothing without NVRTC."""
     from gpualgo._base.errors import CompileError
-    from gpualgo._cuda import build
+    from gpualgo._cuda import build, compilers
 
     try:
-        build.nvrtc_version()
+        compilers.nvrtc_version()
     except (CompileError, RuntimeError):
         return
     compiled = []

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
-import pytest
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
-from gpualgo._cuda import compilers
+import fake_driver
+import numpy as np
+import pytest
+import sass
+from fake_driver import FakeArray
+from sass import needs_compilers
+
+import gpualgo as ga
+from gpualgo._cuda import build, compilers
 
 HEAD = ".version 9.0\n.target sm_90\n.address_size 64\n\n"
 CALL = """\
@@ -150,15 +160,10 @@ def test_the_upper_half_of_a_word() -> None:
 
 
 def test_vectors_of_results() -> None:
-    kernel = KERNEL.replace("retval0[16]", "retval0[8]")
-    kernel = kernel.replace(
-        "ld.param.b32 	%r8, [retval0+0];", "ld.param.v2.b32 {%r8, %r9}, [retval0+0];"
-    )
-    kernel = kernel.replace("	ld.param.b64 	%rd4, [retval0+8];\n", "")
-    body = BODY.replace(
-        "st.param.b32 	[func_retval0+0], %r7", "st.param.v2.b32 [func_retval0+0], {%r7, 5}"
-    )
-    body = body.replace("	st.param.b64 	[func_retval0+8], %rd3;\n", "")
+    loaded = "ld.param.v2.b32 {%r8, %r9}, [retval0+0];"
+    stored = "st.param.v2.b32 [func_retval0+0], {%r7, 5}"
+    kernel = KERNEL.replace("ld.param.b32 	%r8, [retval0+0];", loaded)
+    body = BODY.replace("st.param.b32 	[func_retval0+0], %r7", stored)
     text = compilers.inlined(kernel, _operator(body))
     assert text.count("mov.b32 %in_result0_32, %in_r7;\nmov.b32 %in_result4_32, 5;") == 2
     assert text.count("mov.b32 %r8, %in_result0_32;\nmov.b32 %r9, %in_result4_32;") == 2
@@ -264,3 +269,83 @@ def test_a_result_that_is_not_stored_is_refused() -> None:
     body = BODY.replace("	st.param.b64 	[func_retval0+8], %rd3;\n", "")
     with pytest.raises(ValueError, match="is not in"):
         _joined(body)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "operator"),
+    [
+        (
+            KERNEL.replace("%rd4, [retval0+8];", "%rd4, [retval0+8];\n\tadd.s64 %rd4, %rd4, 1;"),
+            BODY,
+        ),
+        (KERNEL, BODY.replace("ret;", "ret.uni;")),
+        (KERNEL, BODY.replace("ret;", "exit;")),
+        (KERNEL.replace(".param .b64 _Z_words_param_1", ".param .b32 _Z_words_param_1"), BODY),
+        (KERNEL.replace("func_retval0[16]) _Z", "func_retval0[24]) _Z"), BODY),
+        (KERNEL.replace(".entry", ".func"), BODY),
+    ],
+)
+def test_what_is_not_understood_is_refused(kernel: str, operator: str) -> None:
+    assert kernel != KERNEL or operator != BODY
+    with pytest.raises(ValueError, match=r"within a call|another way|takes|no kernel"):
+        compilers.inlined(kernel, _operator(operator))
+
+
+def test_small_parts_of_results() -> None:
+    """What lies between words is never read: zero. Another part is taken from its word."""
+    loaded = "ld.param.b32 	%r8, [retval0+0];"
+    kernel = KERNEL.replace(loaded, f"{loaded}\n\tld.param.v2.b8 {{%rs1, %rs2}}, [retval0+3];")
+    text = compilers.inlined(kernel, _operator(BODY))
+    assert text.count("shr.u32 %in_whole, %in_whole, 24;\ncvt.u8.u32 %rs1, %in_whole;") == 2
+    assert text.count("mov.b16 %rs2, 0;") == 2
+
+
+@needs_compilers
+def test_ptx_does_not_depend_on_earlier_compilations() -> None:
+    """An option of an earlier one (--gen-opt-lto) would leave arrays in local memory."""
+    dtype = np.dtype(np.float32)
+    factor = 0.5
+    op = ga.Operator(lambda a, b: a * factor + b)
+    spec = sass.reduce_cases(op, dtype, dtype, sass.MANY_BYTES)[0].spec
+    first = build.compile_for_operator(spec, (9, 0), True)
+    build.compile_for_operator(spec, (9, 0), False)
+    assert build.compile_for_operator(spec, (9, 0), True) == first
+
+
+WAYS: list[tuple[str, str, Callable[..., object]]] = [
+    ("PTX", "reduce", lambda x, i: ga.reduce(x, 0, lambda a, b: a if a > b else b)),
+    ("PTX", "numbers", lambda x, i: ga.transform(lambda a: a * 2.5, x)),
+    ("PTX", "scan of pairs", lambda x, i: ga.inclusive_scan((x, i), op=lambda a, b: b)),
+    ("PTX", "by key", lambda x, i: ga.reduce_by_key(i, x, op=lambda a, b: max(a, b, 1))),
+    ("LTOIR", "division", lambda x, i: ga.transform(lambda a: a / 3, x)),
+    ("LTOIR", "bytes", lambda x, i: ga.transform(lambda a: np.int8(a), x)),
+    ("LTOIR", "selection", lambda x, i: ga.select(x, lambda a: a > 2)),
+    ("LTOIR", "computed", lambda x, i: ga.reduce(ga.lazy.asarray(x) * 2, 0, lambda a, b: b)),
+    ("LTOIR", "random", lambda x, i: ga.transform(
+        lambda a: a * 2, ga.lazy.random(x.shape, seed=1, dtype="f4"), out=x)),
+]  # fmt: skip
+
+
+@needs_compilers
+@pytest.mark.parametrize(("kind", "call"), [(kind, call) for kind, _, call in WAYS],
+                         ids=[name for _, name, _ in WAYS])  # fmt: skip
+def test_which_way_is_taken(
+    kind: str, call: Callable[..., object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of the ways that ADR 42 names, and none falls back."""
+    fake_driver.install(monkeypatch)
+    fake_driver.register_arrays(monkeypatch)
+    monkeypatch.setenv("GPUALGO_CACHE_DIR", str(tmp_path))
+    for name, value in list(vars(build).items()):
+        if isinstance(value, build.Memo):
+            monkeypatch.setattr(build, name, build.Memo(value.limit))
+    kinds = []
+
+    def linked(parts: Any, arch: str, what: str, kind: str = "LTOIR") -> bytes:
+        kinds.append(kind)
+        return original(parts, arch, what, kind)
+
+    original = compilers.linked
+    monkeypatch.setattr(compilers, "linked", linked)
+    call(FakeArray((5000,), np.float32), FakeArray((5000,), np.int32))
+    assert set(kinds) == {kind}

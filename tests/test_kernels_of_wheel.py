@@ -20,7 +20,7 @@ from sass import needs_compilers
 
 import gpualgo as ga
 from gpualgo._base import disk_cache, loaded
-from gpualgo._cuda import build
+from gpualgo._cuda import build, compilers
 
 CALLS: dict[str, Callable[[FakeArray], object]] = {
     "radix_sort": ga.radix_sort,
@@ -165,7 +165,7 @@ def test_the_code_is_for_one_major_version_of_cuda(
 def test_options_of_nvrtc_count(driver: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
     compiled = _compiled(monkeypatch, _sort)
     build.write_kernels(build.WHEEL_FILE, [compiled])
-    monkeypatch.setattr(build, "_OPTIONS", (*build._OPTIONS, "--use_fast_math"))
+    monkeypatch.setattr(compilers, "OPTIONS", (*compilers.OPTIONS, "--use_fast_math"))
     assert not _compiled(monkeypatch, _sort).keys() & compiled.keys()
 
 
@@ -226,6 +226,6 @@ def test_without_nvrtc_no_file_is_written(
     def missing() -> str:
         raise RuntimeError("no NVRTC")
 
-    monkeypatch.setattr(build, "nvrtc_version", missing)
+    monkeypatch.setattr(compilers, "nvrtc_version", missing)
     hatch_build.write_gpu(build.WHEEL_FILE)
     assert not build.WHEEL_FILE.exists()

@@ -132,6 +132,7 @@ def _has_changed() -> bool:
         return True
 
 
+_BLOCKS = records.cpp_name(records.BLOCK_POSITION)  # random numbers share blocks if linked
 _BY_WORDS = "by_index/", "by_key/", "reduce/", "scan/", "transform/"  # others: 3 to 9 % slower
 
 
@@ -161,7 +162,7 @@ class Spec:
         """Whether op's code may replace its calls in PTX (ADR 42): no kernel is slower so."""
         if self.op is None or self.op.part == SOURCE or self.computed is not None:
             return False
-        if not self.header.startswith(_BY_WORDS):
+        if not self.header.startswith(_BY_WORDS) or _BLOCKS in self.expression:
             return False
         assert self.result_dtype is not None
         result = () if self.result_dtype.kind == "b" else (self.result_dtype,)
@@ -330,20 +331,25 @@ def _build(spec: Spec, capability: tuple[int, int]) -> tuple[bytes, str]:
     compilers.bindings("nvrtc", "compiling")  # now: later it would wait until numba is imported
     # Before sm_90 shuffles are functions of the assembler, too: see compilers.is_simple.
     by_words = spec.may_take_words and capability >= (9, 0)
-    *made, (code, name) = run_concurrently(
-        *(partial(operator, *function, capability) for function in _functions_of(spec)),
-        partial(_kernel_code, spec, capability, by_words),
-    )
-    if by_words and compilers.is_simple(made[0].ptx):
-        try:
-            arch = arch_of(capability)
-            return compilers.with_operator(code, made[0].ptx, arch, spec.expression), name
-        except CompileError as error:  # a notation that it does not know
-            log.log(log.INFO, "linked instead: %s", error)
+    arch, functions = arch_of(capability), _functions_of(spec)
+
+    def code_of(function: _Function, kind: str) -> Any:
+        return getattr(operator(*function, capability), kind)
+
     if by_words:
-        code, name = _kernel_code(spec, capability, False)
-    parts = (code, *(function.ltoir for function in made))
-    return compilers.linked(parts, arch_of(capability), spec.expression), name
+        made, (code, name) = run_concurrently(
+            partial(code_of, functions[0], "ptx"), partial(_kernel_code, spec, capability, True)
+        )
+        if compilers.is_simple(made):
+            try:
+                return compilers.with_operator(code, made, arch, spec.expression), name
+            except CompileError as error:  # a notation that it does not know
+                log.log(log.INFO, "linked instead: %s", error)
+    *parts, (code, name) = run_concurrently(
+        *(partial(code_of, function, "ltoir") for function in functions),
+        partial(_kernel_code, spec, capability, False),
+    )
+    return compilers.linked((code, *parts), arch, spec.expression), name
 
 
 def operator(
@@ -398,20 +404,15 @@ def compile_for_operator(
 ) -> tuple[bytes, str]:
     """Return PTX of a kernel that calls its operator by words, or else LTO-IR, and its name.
 
-    LTO-IR that NVRTC has optimised links in a fifth less time. Reductions of 32-bit numbers are as
-    fast then; other elements stay in local memory, scans and segments take up to a fifth longer.
+    Never with --gen-opt-lto, after which NVRTC (12.9 to 13.5) optimises PTX less in that process.
     """
-    arch, options = arch_of(capability), ["--relocatable-device-code=true"]
+    arch, keep = arch_of(capability), "--relocatable-device-code=true"
     source, folder = spec.source_of(by_words), source_folder()
     if by_words:
         arch = arch.replace("sm", "compute")
-        code, name = compilers.compiled(source, spec.expression, arch, folder, "PTX", *options)
+        code, name = compilers.compiled(source, spec.expression, arch, folder, "PTX", keep)
         return compilers.without_unused_data(code.rstrip(b"\0").decode()).encode(), name
-    options.append("--dlink-time-opt")
-    types = {*spec.arg_dtypes, spec.result_dtype}
-    are_words = all(isinstance(t, np.dtype) and t.kind in "iuf" and t.itemsize == 4 for t in types)
-    if are_words and spec.computed is None and spec.header.startswith("reduce/"):
-        options.append("--gen-opt-lto")
+    options = keep, "--dlink-time-opt"
     return compilers.compiled(source, spec.expression, arch, folder, "LTOIR", *options)
 
 

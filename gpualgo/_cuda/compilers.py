@@ -110,7 +110,7 @@ def with_operator(kernel: bytes, operator: str, arch: str, what: str) -> bytes:
     """Return the machine code of a kernel in PTX, where an operator's code replaces its calls."""
     try:
         text = inlined(kernel.decode(), operator)
-    except (LookupError, ValueError) as error:  # notation that the tests have not met
+    except (AttributeError, LookupError, TypeError, ValueError) as error:  # another notation
         raise CompileError(f"the calls in {what} cannot be replaced: {error!r}") from error
     return linked((text.encode(),), arch, what, "PTX")
 
@@ -125,6 +125,7 @@ _FUNCTION = re.compile(r"\.func\s*(?:\([^()]*\))?\s*([\w$]+)\s*(?:\([^()]*\))?[^
 _ENTRY = re.compile(r"^[^\n/]*\.entry\s", re.MULTILINE)
 _CALL = re.compile(r"\{\s*// callseq [^\n]*\n(.*?)\}\s*// callseq [^\n]*\n", re.DOTALL)
 _CALLED = re.compile(r"\bcall(?:\.uni)?\s+(?:\(\w+\),)?\s*([\w$]+)")
+_OF_CALL = re.compile(r"\.(?:reg|param)\s[^;]*;|\bcall(?:\.uni)?\s[^;]*;")
 _REGISTERS = re.compile(r"\.reg\s+\.[a-z]+(\d*)\s+%(\w+?)<\d+>;")
 # A store to a parameter, or a load from one: vectors are in braces.
 _MOVE = re.compile(
@@ -156,6 +157,10 @@ class _Word:
     def bits(self) -> int:
         return int(self.type.lstrip("busf"))
 
+    def overlaps(self, other: _Word) -> bool:
+        end, other_end = (word.offset + word.bits // 8 for word in (self, other))
+        return self.offset < other_end and other.offset < end
+
     def part(self, target: _Word) -> str:
         """Return how a register takes the part of this word in which it lies."""
         wide, narrow, start = self.bits, target.bits, 8 * (target.offset - self.offset)
@@ -177,12 +182,10 @@ class _Word:
 def _taken(words: list[_Word], target: _Word) -> str:
     """Return how a register takes what lies in its place: a part of a word, a word, or two."""
     start, end = target.offset, target.offset + target.bits // 8
-    within = sorted(
-        (word for word in words if word.offset < end and word.offset + word.bits // 8 > start),
-        key=lambda word: word.offset,
-    )
-    if len(within) == 1 and within[0].offset <= start and within[0].bits >= target.bits:
-        return within[0].part(target)
+    within = sorted(filter(target.overlaps, words), key=lambda word: word.offset)
+    first = within[0] if within else target
+    if len(within) == 1 and first.offset <= start and first.offset + first.bits // 8 >= end:
+        return first.part(target)
     if [word.bits for word in within] == [target.bits // 2] * 2 and within[0].offset == start:
         low, high = (word.register for word in within)
         return f"mov.b{target.bits} {target.register}, {{{low}, {high}}};"
@@ -223,6 +226,8 @@ class Function:
         body = re.sub(r"\bret;\s*$", "", body.replace("$L_", "$L_in_"))
         if re.search(r"\bret;", body):
             body = re.sub(r"\bret;", "bra $L_returned;", body) + "$L_returned:\n"
+        if re.search(r"\b(?:ret|exit)\b", body):
+            raise ValueError(f"{self.name} ends in another way than by ret")
         pieces: list[str | tuple[int | None, list[_Word]]] = []
         end = 0
         for move in _MOVE.finditer(body):
@@ -248,13 +253,12 @@ class Function:
             else:
                 lines += [_taken(arguments[piece[0]], word) for word in piece[1]]
         declared = [f".reg .b{word.bits} {word.register};" for word in stored.values()]
-        lines += [
-            # A result has words of 32 bits at least; what is smaller lies between two of them.
-            _taken([*stored.values()], word)
-            if word.bits >= 32
-            else f"mov.b{word.held} {word.register}, 0;"
-            for word in results
-        ]
+        words = [*stored.values()]
+        for word in results:
+            if word.bits >= 32 or any(each.overlaps(word) for each in words):
+                lines.append(_taken(words, word))
+            else:  # what lies between two words
+                lines.append(f"mov.b{word.held} {word.register}, 0;")
         return "\n".join(("{", *declared, *lines, "}\n"))
 
 
@@ -294,6 +298,8 @@ def with_calls_replaced(text: str, function: Callable[[str], Function | None]) -
                 results += _words(move, held)
             else:
                 arguments[int(move["place"].removeprefix("param"))] += _words(move, held)
+        if rest := _OF_CALL.sub("", _MOVE.sub("", found[1])).strip():
+            raise ValueError(f"within a call: {rest}")
         return inlined.at(arguments, results)
 
     return _CALL.sub(replaced, text)
@@ -314,18 +320,29 @@ def inlined(kernel: str, operator: str) -> str:
     (own,) = (each for name, each in functions_of(operator).items() if name.endswith(WORDS))
     own = Function(own.name, with_calls_replaced(own.body, functions.get))
     data = "".join(found[0] for found in _DATA.finditer(operator))
+    called = {_signature(found[0]) for found in _FUNCTION.finditer(kernel) if WORDS in found[1]}
+    defined = {_signature(found[0]) for found in _FUNCTION.finditer(operator) if WORDS in found[1]}
+    if called - defined or len(defined) > 1:
+        raise ValueError(f"the operator takes {defined}, but calls pass {called}")
     kernel = _EXTERN.sub(lambda extern: "" if WORDS in extern[1] else extern[0], kernel)
     kernel = with_calls_replaced(kernel, lambda called: own if WORDS in called else None)
     newest = max(_version(kernel), _version(operator))
     kernel = _VERSION.sub(f".version {newest[0]}.{newest[1]}", kernel, count=1)
     entry = _ENTRY.search(kernel)
-    assert entry is not None
+    if entry is None:
+        raise ValueError("no kernel")
     return kernel[: entry.start()] + data + kernel[entry.start() :]
+
+
+def _signature(head: str) -> tuple[tuple[str, str], ...]:
+    """Return types and sizes of a function's result and parameters."""
+    return tuple(re.findall(r"\.param\s+((?:\.align\s+\d+\s+)?\.\w+)\s+[\w$]+(\[\d+\])?", head))
 
 
 def _version(module: str) -> tuple[int, int]:
     found = _VERSION.search(module)
-    assert found is not None
+    if found is None:
+        raise ValueError("no version")
     return int(found[1]), int(found[2])
 
 

@@ -44,12 +44,18 @@ NUMBER_NAME = "gpualgo_number"
 @dataclass(frozen=True)
 class DeviceOperator:
     result_dtype: np.dtype[Any]
-    ptx: str  # of a function of words (ADR 42)
-    _link: Callable[[], bytes]
+    _compile: Callable[[list[str], str], bytes]
+    _texts: list[str]  # of LLVM modules
+    _texts_of_words: list[str]
 
     @cached_property
     def ltoir(self) -> bytes:
-        return self._link()
+        return self._compile(self._texts, "-gen-lto")
+
+    @cached_property
+    def ptx(self) -> str:
+        """Of a function of words (ADR 42)."""
+        return self._compile(self._texts_of_words, "-fma=0").rstrip(b"\0").decode()
 
 
 def _state_words(builder: Any) -> Any:
@@ -117,17 +123,16 @@ def compile_operator(
                 compiled = device_function(fn).compile(args)
             result = result_of(op.shown, compiled.signature.return_type, result_dtype)
             name = "gpualgo_input" if op.part == SOURCE else "gpualgo_operator"
-            entry = target.add_entry(name, compiled, arg_dtypes, result)
-            modules = compiled.library.everything()
-            words = target.words_entry(name, arg_dtypes, result)
-            ptx = target.compile_modules(
-                [words.module, *modules], words, capability, nvvm, "-fma=0"
+            target.add_entry(name, compiled, arg_dtypes, result)
+            texts = target.texts_of(compiled.library, nvvm, name)
+            words = target.texts_of(
+                compiled.library, nvvm, target.add_words_entry(name, compiled, arg_dtypes, result)
             )
         finally:
             for function in functions.values():
                 function.forget()
-    link = partial(target.compile_modules, modules, entry, capability, nvvm, "-gen-lto")
-    return DeviceOperator(result, ptx.rstrip(b"\0").decode(), link)
+    compile_texts = partial(target.compile_texts, capability, nvvm)
+    return DeviceOperator(result, compile_texts, texts, words)
 
 
 # --- Kernels whose operators read captured arrays: one machine code, loaded once per set of

@@ -261,7 +261,7 @@ class Function:
 
 def add_entry(
     name: str, compiled: Any, arguments: tuple[Argument, ...], result: np.dtype[Any]
-) -> ir.Function:
+) -> None:
     """Add name(result, state, args) to a compiled function's library: it reads and writes memory.
 
     Elements are converted by the types' data models: a bool is one byte in memory, a float16 two.
@@ -296,11 +296,12 @@ def add_entry(
         storage.pack(made, builder, result, value, entry.args[0])
     builder.ret_void()
     compiled.library.add_ir_module(module)
-    return entry
 
 
-def words_entry(name: str, arguments: tuple[Argument, ...], result: np.dtype[Any]) -> ir.Function:
-    """Return name_words(words...) in a module, which calls name by way of memory (ADR 42).
+def add_words_entry(
+    name: str, compiled: Any, arguments: tuple[Argument, ...], result: np.dtype[Any]
+) -> str:
+    """Add name_words(words...), which calls name by way of memory; return its name (ADR 42).
 
     libNVVM puts that memory into registers.
     """
@@ -330,7 +331,8 @@ def words_entry(name: str, arguments: tuple[Argument, ...], result: np.dtype[Any
         word = loaded if loaded.type == _word(size) else builder.zext(loaded, _word(size))
         packed = builder.insert_value(packed, word, i)
     builder.ret(packed)
-    return entry
+    compiled.library.add_ir_module(module)
+    return f"{name}_words"
 
 
 def _numbers(dtype: Any) -> list[tuple[int, int]]:
@@ -358,16 +360,28 @@ def _number_at(builder: ir.IRBuilder, memory: Any, offset: int, number: Any) -> 
     return builder.bitcast(builder.gep(memory, [ir.IntType(64)(offset)]), number.as_pointer())
 
 
-def compile_modules(
-    modules: list[ir.Module], entry: ir.Function, capability: tuple[int, int], nvvm: Any, kind: str
-) -> bytes:
-    """Return the code of an entry, compiled by cuda.bindings.nvvm: an option says of which kind."""
-    entry.linkage = "external"
-    entry.attributes.discard("alwaysinline")
+def texts_of(library: _Library, nvvm: Any, exported: str) -> list[str]:
+    """Return the text of a library's modules: one function is visible, others are inlined."""
+    texts = []
+    for module in library.everything():
+        for function in module.functions:
+            if function.name == exported:
+                function.linkage = "external"
+            elif not function.is_declaration and function.linkage in ("", "external"):
+                function.linkage = "linkonce_odr"
+                function.attributes.add("alwaysinline")
+        if "nvvmir.version" not in module.namedmetadata:
+            numbers = module.add_metadata([ir.IntType(32)(n) for n in nvvm.ir_version()])
+            module.add_named_metadata("nvvmir.version", numbers)
+        texts.append(str(module))
+    return texts
+
+
+def compile_texts(capability: tuple[int, int], nvvm: Any, texts: list[str], kind: str) -> bytes:
+    """Return the code of modules, compiled by cuda.bindings.nvvm: an option says of which kind."""
     program = nvvm.create_program()
     try:
-        for i, module in enumerate(modules):
-            text = _text(module, nvvm.ir_version()).encode()
+        for i, text in enumerate(map(str.encode, texts)):
             nvvm.add_module_to_program(program, text, len(text), f"{i}.ll")
         device = libdevice()
         nvvm.lazy_add_module_to_program(program, device, len(device), "libdevice")
@@ -383,17 +397,6 @@ def compile_modules(
         return bytes(code)
     finally:
         nvvm.destroy_program(program)
-
-
-def _text(module: ir.Module, version: tuple[int, ...]) -> str:
-    for function in module.functions:
-        if not function.is_declaration and function.linkage == "":
-            function.linkage = "linkonce_odr"
-            function.attributes.add("alwaysinline")
-    if "nvvmir.version" not in module.namedmetadata:
-        numbers = module.add_metadata([ir.IntType(32)(number) for number in version])
-        module.add_named_metadata("nvvmir.version", numbers)
-    return str(module)
 
 
 @cache

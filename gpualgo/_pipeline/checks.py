@@ -14,7 +14,6 @@ from gpualgo._arrays.forms import Form, form_of, parts_of
 from gpualgo._arrays.view import View, as_view, has_duplicates
 from gpualgo._base import dtypes, records
 from gpualgo._base.errors import CompileError, shown
-from gpualgo._base.log import flag
 from gpualgo._driver.default_device import CPU
 from gpualgo._operators.key import python_function
 from gpualgo._operators.operator import Operator, check_dtype
@@ -453,6 +452,8 @@ VARIABLE = "GPUALGO_CHECK"
 
 def reads_device_values() -> bool:
     """Return whether values of device arrays are checked."""
+    from gpualgo._base.log import flag
+
     return flag(VARIABLE) is True
 
 
