@@ -197,8 +197,12 @@ def _nearest(shape: tuple[int, ...], strides: Strides) -> int:
 
     Arrays of one memory order have the same nearest axis, whatever the gaps between elements.
     """
-    dims = [dim for dim in zip(shape, *strides, strict=True) if dim[0] > 1]
-    return min(filter(None, (step_of(dim, len(strides)) for dim in dims)), default=0)
+    nearest = 0
+    for n, *steps in zip(shape, *strides, strict=True):
+        step = sum(map(abs, steps))
+        if n > 1 and step and (step < nearest or not nearest):
+            nearest = step
+    return nearest
 
 
 def _column_dim(kept: Dims, reduced: Dims, count: int, nearest: int) -> int | None:
