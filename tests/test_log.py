@@ -18,7 +18,6 @@ from support import Backend, run_python
 import gpualgo as ga
 from gpualgo._base import log
 from gpualgo._operators import operator
-from gpualgo._pipeline import checks
 
 SUM = "import numpy as np, gpualgo as ga; ga.default_device('cpu').__enter__()\n"
 
@@ -250,7 +249,7 @@ def test_when_ranges_are_wanted(
 
 @pytest.mark.parametrize("name", ["GPUALGO_NVTX", "GPUALGO_CHECK"])
 def test_a_switch_that_is_neither_on_nor_off(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    ask = {"GPUALGO_NVTX": log.is_wanted, "GPUALGO_CHECK": checks.reads_device_values}[name]
+    ask = {"GPUALGO_NVTX": log.is_wanted, "GPUALGO_CHECK": log.checks_device_values}[name]
     monkeypatch.setenv(name, "no")
     with pytest.raises(ValueError, match=f"{name} must be 1 or 0, got 'no'"):
         ask()

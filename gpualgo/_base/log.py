@@ -25,6 +25,10 @@ def flag(name: str) -> bool | None:
     return text == "1" if text else None
 
 
+def checks_device_values() -> bool:
+    return flag("GPUALGO_CHECK") is True
+
+
 # --- NVTX ranges around calls, graph launches and compilation, for profilers.
 #
 # They are enabled at import, if NVTX_INJECTION64_PATH is set (by nsys and ncu) or

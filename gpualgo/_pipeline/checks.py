@@ -447,18 +447,9 @@ def requested_dtype(found: Dtype, dtype: Any, where: str) -> Dtype:
 
 # --- Values of arrays: of host arrays always, of device arrays if GPUALGO_CHECK=1.
 
-VARIABLE = "GPUALGO_CHECK"
-
-
-def reads_device_values() -> bool:
-    """Return whether values of device arrays are checked."""
-    from gpualgo._base.log import flag
-
-    return flag(VARIABLE) is True
-
 
 def device_values(
-    view: View, where: str, stream: Any, why: str = f"{VARIABLE} is set, so values are checked"
+    view: View, where: str, stream: Any, why: str = "GPUALGO_CHECK is set, so values are checked"
 ) -> np.ndarray[Any, Any]:
     """Return the values of a device array after waiting for its stream."""
     from gpualgo._arrays import ordering

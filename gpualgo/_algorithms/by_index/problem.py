@@ -10,7 +10,7 @@ import numpy as np
 from gpualgo._algorithms.by_index import tuning
 from gpualgo._algorithms.by_key.problem import ByKey, ByKeyParams
 from gpualgo._arrays.view import View
-from gpualgo._base import recording, records
+from gpualgo._base import log, recording, records
 from gpualgo._driver import default_device
 from gpualgo._driver.default_device import CPU
 from gpualgo._pipeline import checks
@@ -94,7 +94,7 @@ class ByIndex(ByKey):
 
             why = "the host reads the indices"
             values = host_whole.host_values(indices, self.where, stream, why)
-        elif checks.reads_device_values():
+        elif log.checks_device_values():
             values = checks.device_values(indices, self.where, stream)
         else:
             return self

@@ -21,7 +21,7 @@ from gpualgo._algorithms.radix_sort.problem import (
 )
 from gpualgo._arrays.forms import Form
 from gpualgo._arrays.view import View
-from gpualgo._base import recording, records
+from gpualgo._base import log, recording, records
 from gpualgo._lazy import is_lazy
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import checks, inputs, outputs
@@ -284,7 +284,7 @@ def merge_problem(
     directions = descending_of(descending, forms[0], less, where)
     num_arguments = 0 if less is None else 2
     problem = problem_of(Merge, views, less, None, (directions, forms), where, num_arguments)
-    if checks.reads_device_values():
+    if log.checks_device_values():
         firsts = 0, num_fields(forms[0])
         for x, name, first in zip(arguments, _NAMES, firsts, strict=False):
             check(x, views[first], name, where, less, descending, stream)

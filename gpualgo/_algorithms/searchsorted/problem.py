@@ -12,7 +12,7 @@ from gpualgo._algorithms.merge_sort import problem as in_order
 from gpualgo._algorithms.merge_sort.problem import comparison_of, descending_of
 from gpualgo._arrays.forms import Form
 from gpualgo._arrays.view import View, as_view
-from gpualgo._base import dtypes
+from gpualgo._base import dtypes, log
 from gpualgo._base.errors import shown
 from gpualgo._base.strides import order_of
 from gpualgo._pipeline import checks, inputs
@@ -166,7 +166,7 @@ def search_problem(
     params = directions, side == "right", dtype, num_fields, forms, False
     num_arguments = 0 if less is None else 2
     problem = problem_of(Search, views, less, None, params, where, num_arguments)
-    if checks.reads_device_values():
+    if log.checks_device_values():
         in_order.check(a, views[0], "a", where, less, descending, stream)
     return problem, views
 

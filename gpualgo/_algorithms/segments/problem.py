@@ -10,7 +10,7 @@ import numpy as np
 from gpualgo._algorithms import materialized
 from gpualgo._arrays.forms import Form
 from gpualgo._arrays.view import View, view_of
-from gpualgo._base import dtypes, recording, records
+from gpualgo._base import dtypes, log, recording, records
 from gpualgo._driver.default_device import CPU
 from gpualgo._lazy.sources import arguments_of, elements_of
 from gpualgo._pipeline import checks, inputs
@@ -67,7 +67,7 @@ def check_values(
         from gpualgo._pipeline import host_whole
 
         values = host_whole.host_values(offsets, where, stream, "the host reads the offsets")
-    elif checks.reads_device_values():
+    elif log.checks_device_values():
         values = checks.device_values(offsets, where, stream)
     else:
         return
