@@ -280,6 +280,7 @@ def test_a_result_that_is_not_stored_is_refused() -> None:
         ),
         (KERNEL, BODY.replace("ret;", "ret.uni;")),
         (KERNEL, BODY.replace("ret;", "exit;")),
+        (KERNEL, f"\tmov.b64 %rd1, gpualgo_operator_words_param_0;\n{BODY}"),
         (KERNEL.replace(".param .b64 _Z_words_param_1", ".param .b32 _Z_words_param_1"), BODY),
         (KERNEL.replace("func_retval0[16]) _Z", "func_retval0[24]) _Z"), BODY),
         (KERNEL.replace(".entry", ".func"), BODY),

@@ -14,22 +14,21 @@ namespace gpualgo {
 
 namespace detail {
 
-// Whole numbers with a number's bytes, and the word that it is passed in.
-template <int size>
-using BitsFor = Either<size == 1, uint8, Either<size == 2, uint16, UintFor<8 * size>>>;
+// The word that a number is passed in; it has as many bytes, but for a bool that is returned.
 template <class T>
 using WordFor = UintFor<8 * int(sizeof(T))>;
 
 template <class T>
 __device__ inline WordFor<T> word_of(const T& number) {
-  BitsFor<sizeof(T)> bits;
-  memcpy(&bits, &number, sizeof(T));
-  return bits;
+  static_assert(sizeof(WordFor<T>) == sizeof(T));
+  WordFor<T> word;
+  memcpy(&word, &number, sizeof(T));
+  return word;
 }
 template <class T>
 __device__ inline void read_word(const WordFor<T>& word, T& number) {
-  const auto bits = BitsFor<sizeof(T)>(word);
-  memcpy(&number, &bits, sizeof(T));
+  static_assert(sizeof(WordFor<T>) == sizeof(T));
+  memcpy(&number, &word, sizeof(T));
 }
 __device__ inline void read_word(uint32 word, bool& number) { number = word != 0; }
 template <class Words, class Real>

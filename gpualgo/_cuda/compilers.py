@@ -237,7 +237,10 @@ class Function:
                 number = int(place.rpartition("_")[2]) if is_loaded else None
                 pieces += body[end : move.start()], (number, _words(move, held))
                 end = move.end()
-        return [*pieces, body[end:]]
+        pieces.append(body[end:])
+        if any(f"{self.name}_param_" in piece for piece in pieces if isinstance(piece, str)):
+            raise ValueError(f"{self.name} takes the address of a parameter")
+        return pieces
 
     def at(self, arguments: Mapping[int, list[_Word]], results: list[_Word]) -> str:
         """Return its code for one call, in braces: the names in there are its own."""
