@@ -13,11 +13,12 @@ from gpualgo._algorithms.radix_sort import argsort, radix_sort
 from gpualgo._algorithms.runs import solve
 from gpualgo._algorithms.scan import exclusive_scan, inclusive_scan
 from gpualgo._algorithms.transform import copy, transform
-from gpualgo._arrays.view import as_bytes_view, overlap
+from gpualgo._arrays.view import as_bytes_view, as_view, overlap
 from gpualgo._base.errors import Elsewhere
 from gpualgo._lazy import combining, is_lazy
 from gpualgo._lazy.expression_cache import ExpressionCache
 from gpualgo._pipeline import checks, inputs
+from gpualgo._pipeline.counted import new_int64
 
 if TYPE_CHECKING:
     from gpualgo._base import annotations as ty
@@ -213,7 +214,9 @@ def _flat(x: Any) -> Any:
 
 def _run_numbers(parts: list[Any], apart: Any, stream: Any) -> Any:
     """Return the index of the run that each element belongs to."""
-    run_numbers = transform(_zero, parts[0], stream=stream)
+    first = parts[0]
+    run_numbers = new_int64(as_view(first, _WHERE), first.shape, stream, _WHERE)
+    transform(_zero, first[:1], out=run_numbers[:1], stream=stream)
     if run_numbers.shape[0] < 2:
         return run_numbers
     begins: Any = None

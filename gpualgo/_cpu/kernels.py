@@ -412,18 +412,20 @@ def launch_function(
     all tables. `inner` are pairs of such an index and the offset of a buffer in scratch memory.
     None if the tables are too long for a stack.
     """
-    table = np.concatenate([step.table for step in steps])
+    table = np.concatenate([step.table for step in steps]) if len(steps) > 1 else steps[0].table
     if len(table) > _MOST_WORDS:
         return None
     head = [len(table), address(table), len(slots), len(inner), len(steps), *slots]
     for pair in inner:
         head += pair
     start = 0
-    for kernel, words, tasks, _ in steps:
+    held: list[Any] = [table]
+    for kernel, words, tasks, code in steps:
         head += [kernel.address, start, tasks]
         start += len(words)
+        held += [kernel, code]
     block = np.array(head, np.int64)
-    self_object = address(block), np.ndarray, block, table, tuple(steps)
+    self_object = address(block), np.ndarray, block, *held
     method = _method("launch_kernel", OFFSET, _MOST_WORDS)
     function: Callable[..., int] = _function(method, self_object)
     return function

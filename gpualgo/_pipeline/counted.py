@@ -38,7 +38,7 @@ def solve(
     outs_and_count: tuple[Any, ...] | None = None
     if out is not None:
         outs = _outputs(problem, out)
-        count = _new_count(views[0], stream, where) if out_count is None else out_count
+        count = new_int64(views[0], (), stream, where) if out_count is None else out_count
         outs_and_count = (*outs, count)
     result = run(problem, views, op, init, outs_and_count, stream)
     if type(result) is Request:
@@ -117,11 +117,12 @@ def _outputs(problem: Problem, out: Any) -> tuple[Any, ...]:
     return inputs.outputs(problem, out)
 
 
-def _new_count(like: View, stream: Any, where: str) -> Any:
+def new_int64(like: View, shape: tuple[int, ...], stream: Any, where: str) -> Any:
+    """Return a new array of int64 in an array's library and on its device."""
     if like.device == CPU:
-        return like.library.from_numpy(np.empty((), _COUNT), like.owner)
+        return like.library.from_numpy(np.empty(shape, _COUNT), like.owner)
     handle = None if stream is None else streams.handle_of(stream, where)
-    return like.library.empty((), _COUNT, like.device, handle)
+    return like.library.empty(shape, _COUNT, like.device, handle)
 
 
 def _read_count(count: Any, device: int, stream: int) -> int:
