@@ -40,6 +40,7 @@ def _x(backend: Backend, shape: Any = (6,)) -> Any:
 
 
 NOT_ARRAYS: list[Any] = [[1.0, 2.0], (1, 2), 3.0, 3, True, None, "123", b"123", {1: 2}, range(3)]
+NOT_ARRAYS += [int, np.float64, np.ndarray]  # whose attributes look like those of arrays
 
 
 BAD_DTYPES: list[tuple[Any, str]] = [

@@ -3,7 +3,7 @@
 //
 // Algorithm  One pass (Merrill and Garland, "Single-pass parallel prefix scan with decoupled
 //            look-back", NVIDIA NVR-2016-002, 2016). Blocks take tiles in order. A tile is loaded
-//            into registers and marked; lanes rank what they keep by a scan of their counts, four
+//            into registers and marked; lanes rank what they keep by a scan of their counts, all
 //            rows in one word; the tile's count is published, and what is kept is moved up in
 //            shared memory, and the next one is being loaded. Only then the block looks back for
 //            the tile that it staged before, whose predecessors have had that long to publish, and

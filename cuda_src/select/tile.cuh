@@ -16,7 +16,7 @@ template <int block_threads_, int items_, int rows_, int min_blocks_, int shared
 struct SelectPolicy {
   static constexpr int block_threads = block_threads_;
   static constexpr int items = items_;            // of a lane in each row
-  static constexpr int rows = rows_;              // of a warp; four at most
+  static constexpr int rows = rows_;              // of a warp; eight at most
   static constexpr int min_blocks = min_blocks_;  // per multiprocessor
   static constexpr int shared_bytes = shared_bytes_;
   static constexpr bool has_redux = has_redux_;    // sm_80 and newer

@@ -170,7 +170,7 @@ def _find_viewer(x: Any, where: str) -> Any:
     viewer: Any = None
     if isinstance(x, np.ndarray):
         viewer = NumPy.view
-    elif isinstance(x, np.generic):
+    elif isinstance(x, (np.generic, type)):  # the protocols are attributes of classes, too
         pass
     elif module is None and hasattr(x, "__array_interface__") and not _has_protocol(x):
         viewer = _array_interface_view
@@ -204,6 +204,8 @@ def _not_an_array(x: Any, where: str) -> TypeError:
             f"{where} is the scalar {x!r}, not an array; "
             "capture it in the operator, as in lambda a: a * 2.0"
         )
+    if isinstance(x, type) and where != _OPERAND:
+        return TypeError(f"{where} must be an array, got the class {x.__name__}; pass an array")
     if callable(x):
         order = "op comes before the arrays" if where == _OPERAND else "the array comes first"
         order = "gpualgo.sort takes a comparison as less=" if where.endswith(" values") else order

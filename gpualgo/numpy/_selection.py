@@ -54,21 +54,32 @@ def _split_twice(index: Any, length: Any, inverse: Any, other: Any, inverse_of_o
     return first, middle, last
 
 
+def _split_thrice(
+    index: Any, length: Any, inverse: Any, other: Any, inverse_of_other: Any, third: Any,
+    inverse_of_third: Any,
+) -> Any:  # fmt: skip
+    rest, last = _split(index, length, inverse)
+    first, second, middle = _split_twice(rest, other, inverse_of_other, third, inverse_of_third)
+    return first, second, middle, last
+
+
+_BY_SPLITS: list[Any] = [None, _split, _split_twice, _split_thrice]
+
+
 def _unravel(flat: Any, shape: tuple[int, ...], along: Sequence[Any]) -> None:
-    """Write the indices along several axes of flat indices, two axes in a pass."""
+    """Write the indices along several axes of flat indices, three axes in a pass."""
     axis = len(shape) - 1
     while axis > 0:
-        length, other = max(1, shape[axis]), max(1, shape[axis - 1])
-        if axis == 1:
-            transform(_split, flat, length, 1 / length, out=(along[0], along[1]))
-        else:
-            numbers, outs = (length, 1 / length, other, 1 / other), along[axis - 1 : axis + 1]
-            transform(_split_twice, flat, *numbers, out=(along[0], *outs))
-        flat, axis = along[0], axis - 2
+        rest = max(0, axis - 3)
+        lengths = [max(1, length) for length in shape[axis:rest:-1]]
+        numbers = [number for length in lengths for number in (length, 1 / length)]
+        outs = along[0], *along[rest + 1 : axis + 1]
+        transform(_BY_SPLITS[axis - rest], flat, *numbers, out=outs)
+        flat, axis = along[0], rest
 
 
 @numpy_function(
-    "One selection of indices, and one pass for each two further axes; unless `a` is bool, one "
+    "One selection of indices, and one pass for each three further axes; unless `a` is bool, one "
     "pass that compares with zero before it",
     few=_FEW_INDICES,
 )

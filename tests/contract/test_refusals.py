@@ -40,6 +40,8 @@ def test_no_arrays(backend: Backend, function: Callable[..., Any]) -> None:
         if function is ga.transform and isinstance(bad, (bool, int, float, tuple, np.generic)):
             continue  # numbers and tuples are arguments
         kind = f"{type(bad).__name__}|{re.escape(repr(bad))}|numbers only"
+        if isinstance(bad, type):
+            kind = f"the class {bad.__name__}|a function"
         told = rf"({name}.*({kind})|all arguments are numbers)"
         with refused(backend, TypeError, rf"^{function.__name__}: {told}"):
             call(bad, *arrays[1:])

@@ -136,6 +136,8 @@ def _of_a_variable_without_value() -> Function:
     return fn
 
 
+FUNCTIONS = (abs, lambda a: a + 1)
+
 NUMBERS: list[tuple[Function, str, str]] = [
     (lambda a: int(a, 2), "float32", r"int takes 1 argument in an operator, not 2.*lambda a: int"),
     (lambda a: float(a, 2), "float32", "float takes 1 argument"),
@@ -164,6 +166,7 @@ NUMBERS: list[tuple[Function, str, str]] = [
     (lambda a: a * (1, 2), "int8", "argument 2 is a tuple"),
     (lambda a: a + None, "int8", "argument 2 is None"),
     (lambda a: a in range(3), "int8", "`in` takes a tuple of numbers, not a range"),
+    (lambda a: FUNCTIONS[0](a), "int8", "cannot hold the tuple FUNCTIONS, .* a name of its own"),
     (_of_a_variable_without_value(), "int8", "'later' has no value; assign one before the call"),
 ]
 

@@ -67,7 +67,9 @@ class Policy:
 # By the maximum bytes of a key. An odd number of items per thread avoids bank conflicts in shared
 # memory; longer tiles need fewer passes. 2^28 float32 on an H200, by a < b: 512 x 17 13.7 ms, 1024
 # x 17 and 256 x 17 14.0, 512 x 19 13.5, but other functions and values spill; 128 registers per
-# thread instead of 64 14.8, although nothing spills.
+# thread instead of 64 14.8, although nothing spills. Later, with merges by 128 threads: 512 x 17
+# 13.2 (256 threads) and 13.5, 512 x 21 12.7, 384 x 27 (85 registers) 12.8; but 2^26 pairs take 1.03
+# and 1.05 of the time.
 LARGE = {
     4: Policy(512, 17),
     8: Policy(512, 9),

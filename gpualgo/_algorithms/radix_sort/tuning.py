@@ -84,7 +84,8 @@ JOINED = {
 }
 # Up to this many keys: small tiles, so that every multiprocessor gets some. us for uint32 at most.
 SMALLER = {
-    1 << 17: Policy(256, 4, 3),  # 34
+    1 << 16: Policy(256, 6, 4),  # 27; 29 with (256, 4, 3)
+    1 << 17: Policy(384, 8, 2),  # 30; 33 with (256, 4, 3)
     1 << 18: Policy(512, 8, 2),  # 38
     1 << 20: Policy(512, 16, 1, 16),  # 50
     1 << 22: Policy(512, 16, 2),  # 123

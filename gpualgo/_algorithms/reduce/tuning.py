@@ -47,8 +47,7 @@ class Policy:
 COMMUTATIVE = Policy(512, 4, 16)  # 4375
 ORDERED = Policy(512, 4, 8)  # 4330
 # 8 bytes and more: with 4 loads so many bytes are in flight that DRAM pages thrash.
-WIDE_COMMUTATIVE = Policy(512, 2, 32)  # 4440 (float64)
-WIDE_ORDERED = Policy(512, 2, 64)  # 4466 (float64), 4291 as ORDERED
+WIDE = Policy(512, 2, 64)  # float64: sum 4527, 4448 with 32 tiles; lambda 4480
 # Up to SMALL_BYTES latency dominates: more blocks, smaller tiles. µs of 2^16 float32, sum and
 # lambda: 4.5, 4.5 as SMALLEST; 4.8, 5.0 as SMALL. Of 2^22: 7.2, 7.4 as MIDDLE; 7.7, 7.7 as
 # COMMUTATIVE and ORDERED. small_policy takes precedence for a single row.
@@ -95,7 +94,7 @@ def blocks_policy(op: Operator, num_bytes: int, dtype: Element) -> Policy:
     elif widest_read(dtype) < 8:
         policy = COMMUTATIVE if op.commutative else ORDERED
     else:
-        policy = WIDE_COMMUTATIVE if op.commutative else WIDE_ORDERED
+        policy = WIDE
     return for_records(policy, dtype, op)
 
 

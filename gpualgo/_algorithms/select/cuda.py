@@ -35,13 +35,13 @@ from gpualgo._pipeline.problem import Dtype
 
 # --- Tuning table of selections: kernels and template arguments.
 
-THREAD_BYTES = 64  # bytes of elements per thread
-# Upper bound on values per thread, each in a register: more small ones would spill. Not measured on
-# a GPU; with numbers of 4 bytes and more, or 4 bytes and a mark, there are fewer anyway.
-THREAD_NUMBERS = 24
-MOST_ROWS = 4  # whose counts fit into a word
+# By the least bytes of the widest number: threads per block, bytes of elements per thread, and most
+# numbers per thread, each in a register. us of 2^28 float32, half kept, on an H200: by a function
+# 447 (512 threads of 64 bytes 494; 320 of 128 463; 416 of 128 511; 480 of 96 474), by a mask 579
+# (630), consecutive runs 368 (430). 2^28 uint8 284 (16 numbers 405; 384 threads 449).
+TUNED = {4: (384, 128, 40), 1: (512, 64, 32)}
 LATE_ROWS = 2  # rows of marks per warp
-BLOCK_THREADS, BLOCKS_PER_SM = 512, 2
+BLOCK_THREADS, BLOCKS_PER_SM = 512, 2  # threads of blocks that read marks only
 STAGES = 2  # tiles of kept elements in shared memory
 NARROW_COUNTS = 1 << 32  # counts below this fit into 32 bits, next to a tag in one word
 
@@ -75,10 +75,13 @@ def policy_of(
     items = max(1, VECTOR_BYTES // widest)
     size = sum(field.itemsize for field in records.field_dtypes(element))
     numbers = items * len(records.field_dtypes(element))
-    rows = min(MOST_ROWS, max(1, min(THREAD_BYTES // (items * size), THREAD_NUMBERS // numbers)))
-    threads = BLOCK_THREADS
-    while (policy := Policy(threads, items, rows)).shared_bytes(written, gives_lengths) > limit:
-        threads //= 2
+    threads, most_bytes, most_numbers = next(t for least, t in TUNED.items() if widest >= least)
+    rows = max(1, min(most_bytes // (items * size), most_numbers // numbers))
+    policy = Policy(threads, items, rows)
+    while policy.rows > 1 and policy.shared_bytes(written, gives_lengths) > limit // BLOCKS_PER_SM:
+        policy = replace(policy, rows=policy.rows - 1)
+    while policy.shared_bytes(written, gives_lengths) > limit:
+        policy = replace(policy, block_threads=policy.block_threads // 2)
     return policy
 
 

@@ -151,6 +151,12 @@ def _message_for(reason: str) -> str | None:
     unassigned = re.search(r"Untyped [^\n]*'(\w+)': [^\n]*UndefinedType", reason)
     if unassigned is not None:
         return f"{unassigned[1]!r} has no value; assign one before the call"
+    untyped_tuple = re.search(r"Untyped [^\n]*'(\w+)': [^\n]* of <class 'tuple'>", reason)
+    if untyped_tuple is not None:
+        return (
+            f"kernels cannot hold the tuple {untyped_tuple[1]}, whose items are not all numbers; "
+            "call a function by a name of its own"
+        )
     untyped_class = re.search(r"Untyped [^\n]*'(\w+)': [^\n]* of <class 'type'>", reason)
     if untyped_class is not None:
         name = untyped_class[1]

@@ -102,7 +102,7 @@ _COLUMNS = (
 _SHORT_SEGMENTS = (*_COLUMNS[:-1], (scan, "SEGMENT_BYTES", 12))
 _SELECT = (
     (select, "BLOCK_THREADS", 64),
-    (select, "THREAD_BYTES", 32),
+    (select, "TUNED", {1: (64, 32, 24)}),
     (select, "BLOCKS_PER_SM", 1),
 )
 _LONG = (
