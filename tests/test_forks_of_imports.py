@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -43,6 +44,56 @@ WHILE_IMPORTING = """if True:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 def test_a_fork_waits_for_an_import() -> None:
     done = run_python(WHILE_IMPORTING)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["0"]
+
+
+# The thread registers its locks after this fork has begun, and then holds them.
+WHILE_REGISTERING = """if True:
+    import os, signal, threading, time
+    import numpy as np
+    import gpualgo as ga
+    from gpualgo._base import forks
+
+    x, begun, seen = np.arange(1000.0), threading.Event(), threading.Event()
+    is_importing = forks._is_importing
+
+    def waits():
+        begun.set()
+        seen.wait(10)
+        forks._is_importing = is_importing
+        return is_importing()
+
+    def compiles():
+        begun.wait()
+        wait_for = forks.wait_for
+
+        def registers(*locks, **more):
+            wait_for(*locks, **more)
+            locks[0].acquire()
+            seen.set()
+            time.sleep(0.3)
+            locks[0].release()
+
+        forks.wait_for = registers
+        ga.transform(lambda a: a * 1.5 + 7, x)
+
+    forks._is_importing = waits
+    thread = threading.Thread(target=compiles)
+    thread.start()
+    pid = os.fork()
+    if pid == 0:
+        signal.alarm(60)
+        ga.transform(lambda a: a * 3 + 1, x)
+        os._exit(0)
+    print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+    thread.join()
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_fork_waits_for_locks_that_are_registered_meanwhile(tmp_path: Path) -> None:
+    done = run_python(WHILE_REGISTERING, GPUALGO_DEVICE="cpu", GPUALGO_CACHE_DIR=str(tmp_path))
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == ["0"]
 

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import builtins
+import cmath
+import functools
+import math
 import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
+
 from gpualgo._operators.key import facts_of, python_function
+from gpualgo._operators.numpy_rules import table
 from gpualgo._operators.tokens import contents_of
 
 
@@ -56,6 +62,48 @@ def rebound(
     return copy
 
 
+# Rules of functions that take arrays themselves, or none.
+_NATIVE = ("operator", "pair", "plain", "contains", "conversion", "philox")
+
+
+class Framework:
+    """What computes with a framework's arrays as operators do with numbers."""
+
+    def __init__(self, array: type, library: Any) -> None:
+        """`library` has functions of arrays by the names of computations (`does` of an Entry)."""
+        self.array, self.library = array, library
+        values = vars(builtins).items()
+        self.builtins = {name: self.of(value) for name, value in values if table.entry_of(value)}
+
+    def of(self, value: Any) -> Any:
+        """Return what stands for a function, or for a variable that it reads."""
+        value = getattr(value, "py_func", value)  # of a function that numba.njit has decorated
+        if isinstance(value, types.FunctionType):
+            return rebound(value, self.of, self.builtins)
+        if isinstance(value, types.ModuleType):
+            return _Namespace(self, value) if value in (np, math, cmath) else value
+        entry = table.entry_of(value)
+        if entry is None or entry.style in _NATIVE:
+            return value
+        return functools.partial(self._call, value, entry.does)
+
+    def _call(self, fn: Any, does: str, *args: Any) -> Any:
+        if any(isinstance(arg, self.array) for arg in args):
+            return getattr(self.library, does)(*args)
+        found = fn(*args)  # of Python's numbers, which a framework would round
+        return found.item() if isinstance(found, np.generic) else found
+
+
+class _Namespace:
+    """A module whose functions take a framework's arrays."""
+
+    def __init__(self, framework: Framework, module: types.ModuleType) -> None:
+        self._framework, self._module = framework, module
+
+    def __getattr__(self, name: str) -> Any:
+        return self._framework.of(getattr(self._module, name))
+
+
 def functions_of(fn: Any, found: list[Any]) -> list[Any]:
     """Return the Python functions that a function consists of: itself and those that it reads."""
     fn = python_function(fn)
@@ -75,11 +123,15 @@ def variables_of(fn: types.FunctionType) -> list[tuple[str, Any]]:
 
 
 def is_holomorphic(fn: Any) -> bool:
-    """Return whether an operator names no function that is not; it has a gradient of complex."""
-    return all(_OTHERS.isdisjoint(names_in(each.__code__)) for each in functions_of(fn, []))
+    """Return whether an operator reads no function that is not; it has a gradient of complex."""
+    for each in functions_of(fn, []):
+        read = [getattr(value, "__name__", "") for _, value in variables_of(each)]
+        if not _OTHERS.isdisjoint([*names_in(each.__code__), *read]):
+            return False
+    return getattr(fn, "__name__", "") not in _OTHERS
 
 
-_OTHERS = {"abs", "absolute", "angle", "conj", "conjugate", "imag", "real", "sign"}
+_OTHERS = {"abs", "absolute", "angle", "conj", "conjugate", "imag", "phase", "real", "sign"}
 
 
 def names_in(code: types.CodeType) -> Iterator[str]:

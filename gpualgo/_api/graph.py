@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import weakref
 from collections.abc import Iterator, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 import numpy as np
 
@@ -180,6 +181,9 @@ class Graph:
     It keeps every array, operator and temporary storage that it uses alive: as long as it exists,
     and then until its last launch has run.
     """
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise TypeError("a graph cannot be pickled or copied; record the calls again")
 
     def __init__(self, device: int) -> None:
         self._device, self.is_on_cpu = device, device == CPU
@@ -488,6 +492,8 @@ class _Job:
     def __init__(self, request: Request) -> None:
         problem, views, op, init, out, _ = request
         self._request = request
+        # As a number: it may be an array that the caller changes.
+        self._init = init if type(init) is View else copy.deepcopy(init)
         self._operator: Operator | None = problem.operator(op)
         library = views[0].library
         problem.encode(init)  # checks init, even if nothing is computed
@@ -511,7 +517,8 @@ class _Job:
 
     def run(self) -> None:
         """Compute the results from the arrays' current elements."""
-        problem, views, op, init, _, _ = self._request
+        problem, views, op, _, _, _ = self._request
+        init = self._init
         try:
             if problem.reads_data:  # offsets and indices may have changed; checks them
                 problem = problem.for_data(views, None)

@@ -9,7 +9,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -142,6 +142,9 @@ class Plan:
         "_has_tuples", "_key", "_known", "_layouts", "_may_repeat", "_name", "_op", "_relook",
         "_repeat", "_request", "temp_storage_bytes",
     )  # fmt: skip
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise TypeError("a plan cannot be pickled or copied; call gpualgo.prepare again")
 
     def __init__(self, request: Request, relook: Relook | None = None) -> None:
         """`relook`: returns the request for other arrays, if some arguments are lazy."""

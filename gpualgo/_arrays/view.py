@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import operator
 import sys
+import types
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any, NamedTuple, TypeAlias
@@ -160,7 +161,7 @@ def _find_viewer(x: Any, where: str) -> Any:
     if masked is not None and isinstance(x, masked.MaskedArray):
         raise TypeError(f"{where} is a masked array, whose mask would be lost; use x.filled(value)")
     package = cls.__module__.partition(".")[0]
-    if package == "dask" and hasattr(x, "__dask_graph__"):
+    if package == "dask" and hasattr(x, "__dask_graph__") and cls.__name__ != "Delayed":
         raise OnDask(where)
     if cls.__name__ == "ShardedArray" and package == "gpualgo":
         raise OnShards(where)
@@ -216,9 +217,13 @@ def _not_an_array(x: Any, where: str) -> TypeError:
             "`prepare` has fixed the other arguments"
         )
     hint = "wrap it with numpy.asarray(x)"
-    if isinstance(x, list) and any(hasattr(item, "__dlpack__") for item in x):
+    if where.endswith(" out"):
+        hint = "pass an array to write to, such as numpy.empty(shape, dtype)"
+    elif isinstance(x, types.GeneratorType):
+        hint = "pass numpy.fromiter(x, dtype)"
+    elif isinstance(x, list) and any(hasattr(item, "__dlpack__") for item in x):
         hint = "pass a tuple of arrays"
-    if isinstance(x, (bool, int, float, complex, np.generic)):
+    elif isinstance(x, (bool, int, float, complex, np.generic)):
         hint += ", or repeat it by gpualgo.lazy.full(n, x)"
     elif isinstance(x, tuple):
         hint = "pass one array"

@@ -81,12 +81,12 @@ def check(what: str) -> None:
         raise RuntimeError(_BROKEN.format(what))
 
 
-def _acquire_locks() -> None:
+def _acquire_locks(patience: float = PATIENCE) -> None:
     if getattr(_held, "locks", None):
         return  # already acquired for this fork
     _held.locks, _held.has_missed = [], False
     for lock in _locks:  # other threads may append locks meanwhile
-        if lock.acquire(timeout=PATIENCE):
+        if lock.acquire(timeout=patience):
             _held.locks.append(lock)
         else:
             _held.has_missed = True
@@ -100,6 +100,7 @@ def _wait_for_imports() -> None:
     end = time.monotonic() + IMPORT_PATIENCE
     while _is_importing() and time.monotonic() < end:
         time.sleep(0.0005)
+    _acquire_locks(IMPORT_PATIENCE)  # of locks that were registered since this fork began
 
 
 def _is_importing() -> bool:
@@ -139,4 +140,6 @@ def _reset_child() -> None:
 _may_fork = hasattr(os, "register_at_fork")  # not on Windows
 if _may_fork:
     # The `before` handler that is registered first runs last, right before the fork.
-    os.register_at_fork(before=_wait_for_imports, after_in_child=_reset_child)
+    os.register_at_fork(
+        before=_wait_for_imports, after_in_parent=_release_locks, after_in_child=_reset_child
+    )

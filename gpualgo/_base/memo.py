@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import gc
 import signal
+import threading
 import weakref
 from collections.abc import Callable, Hashable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from gpualgo._base import forks
@@ -178,7 +179,7 @@ def paused() -> Iterator[None]:
         pause.end()
 
 
-# Interrupts (Ctrl-C) during a compilation wait for its end: numba keeps generators of what it has
+# Signals such as Ctrl-C wait for the end of a compilation: numba keeps generators of what it has
 # yet to register. An exception within one ends it; no later function of the process is compiled.
 
 
@@ -187,43 +188,55 @@ class _Block:
 
 
 class _Handler:
-    """Counts interrupts of a block; at the second one it raises, or if the block is over.
+    """Keeps the first signal in a block; at the next one it calls the handler `before` for both.
 
     An exception at the end of a block, of another signal's handler, may leave this one installed.
     """
 
-    def __init__(self, block: _Block) -> None:
-        self._block, self.caught = weakref.ref(block), 0
+    def __init__(self, block: _Block, before: Callable[[int, Any], Any]) -> None:
+        self._block, self.before = weakref.ref(block), before
+        self.has_kept = self.is_due = False
 
     @property
     def is_over(self) -> bool:
         return self._block() is None
 
     def __call__(self, number: int, frame: Any) -> None:
-        self.caught += 1
-        if self.caught > 1 or self.is_over:
-            signal.default_int_handler(number, frame)
+        if not (self.has_kept or self.is_over):
+            self.has_kept = self.is_due = True
+            return
+        is_due, self.is_due = self.is_due, False
+        if is_due:
+            self.before(number, frame)
+        self.before(number, frame)
 
 
 @contextmanager
 def interrupts_delayed() -> Iterator[None]:
-    """Raise KeyboardInterrupt after the block; at a second Ctrl-C at once, as it may take long.
+    """Call Python's handlers of signals after the block; of a second signal at once.
 
-    Other handlers of SIGINT than Python's own are left alone, also that of a block around this one.
+    Those of a block around this one are left alone.
     """
-    block = _Block()
-    handler, before = _Handler(block), signal.getsignal(signal.SIGINT)
-    if before is signal.default_int_handler or (isinstance(before, _Handler) and before.is_over):
-        with suppress(ValueError):  # not in the main thread, which alone runs handlers
-            signal.signal(signal.SIGINT, handler)
+    block, handlers = _Block(), dict[Any, _Handler]()
+    if threading.current_thread() is threading.main_thread():  # which alone runs handlers
+        for number in signal.valid_signals():
+            found: Any = signal.getsignal(number)
+            own = found if isinstance(found, _Handler) else None
+            if own is None or own.is_over:
+                before = found if own is None else own.before
+                if callable(before):
+                    handlers[number] = _Handler(block, before)
+                    signal.signal(number, handlers[number])
     try:
         yield
     finally:
-        if signal.getsignal(signal.SIGINT) is handler:
-            with suppress(ValueError):
-                signal.signal(signal.SIGINT, signal.default_int_handler)
-        if handler.caught == 1:
-            raise KeyboardInterrupt
+        for number, handler in handlers.items():
+            current: Any = signal.getsignal(number)
+            if current is handler:
+                signal.signal(number, handler.before)
+        for number, handler in handlers.items():
+            if handler.is_due:
+                handler.before(number, None)
 
 
 @forks.in_child

@@ -134,7 +134,7 @@ def init_value(
         no_function(init, where, what)
         raise TypeError(
             f"{where}: {what} must be a Python or NumPy scalar, got {type(init).__name__}; "
-            "pass a number"
+            "pass a number, or an array"
         )
     value = np.asarray(init)
     dtypes.check(value.dtype, f"{where}: {what}")

@@ -57,11 +57,12 @@ def alike(x: Any, other: Any, where: str, name: str) -> tuple[Any, Any]:
     return x.reshape(-1), other.reshape(-1)
 
 
-def along(axis: Any, x: Any) -> tuple[Any, int]:
+def along(axis: Any, x: Any, where: str) -> tuple[Any, int]:
     """Return x, flattened if axis is None, and the axis, counted from the end."""
     if axis is None:
         return x.reshape(-1), -1
-    return x, np.lib.array_utils.normalize_axis_index(axis, x.ndim) - x.ndim
+    axis = checks.integer(axis, "axis", where)
+    return x, np.lib.array_utils.normalize_axis_index(axis, x.ndim, where) - x.ndim
 
 
 def function(fn: Any, where: str) -> Any:
@@ -132,7 +133,12 @@ def first_value(init: Any, dtype: np.dtype[Any], shape: Any, where: str) -> Any:
         raise TypeError(
             f"{where}: init of dtype {init.dtype} does not fit {dtype}; convert it first"
         )
-    return jnp.broadcast_to(init.astype(dtype), shape)
+    try:
+        return jnp.broadcast_to(init.astype(dtype), shape)
+    except (ValueError, TypeError) as error:
+        raise ValueError(
+            f"{where}: init has shape {init.shape} and must broadcast to {tuple(shape)}"
+        ) from error
 
 
 def number(init: Any, where: str) -> Any:

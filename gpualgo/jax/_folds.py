@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from gpualgo._pipeline import checks
 from gpualgo.jax import _arguments as arguments
 from gpualgo.jax._ffi import call
 from gpualgo.jax._gradients import (
@@ -81,6 +82,7 @@ def reduce(
     init, derived, accs = arguments.fold(where, xs, init, op, dtype, vjp)
     ndim = xs[0].ndim
     axis = range(ndim) if axis is None else axis
+    axis = [checks.integer(a, "axis", where) for a in (axis if np.iterable(axis) else (axis,))]
     kept = sorted(a - ndim for a in np.lib.array_utils.normalize_axis_tuple(axis, ndim))
     axes, has_array = tuple(kept), any(map(arguments.is_array, numbers(init)))
     if has_array or not axes:
@@ -178,7 +180,7 @@ def exclusive_scan(
 def _scan(
     where: str, x: Any, init: Any, op: Any, axis: Any, reverse: bool, dtype: Any, vjp: Any
 ) -> Any:
-    found = [arguments.along(axis, each) for each in arguments.arrays(x, where)]
+    found = [arguments.along(axis, each, where) for each in arguments.arrays(x, where)]
     xs, axis = [x for x, _ in found], found[0][1]
     init, derived, accs = arguments.fold(where, xs, init, op, dtype, vjp)
     reverse = bool(reverse)
@@ -221,8 +223,12 @@ def linear_recurrence(
     dtype = jnp.result_type(a, b)
     if not jnp.issubdtype(dtype, jnp.inexact):
         raise TypeError(f"{where}: a has dtype {a.dtype} and b {b.dtype}; pass floats")
-    a, b = jnp.broadcast_arrays(a.astype(dtype), b.astype(dtype))
-    (a, _), (b, axis) = arguments.along(axis, a), arguments.along(axis, b)
+    try:
+        a, b = jnp.broadcast_arrays(a.astype(dtype), b.astype(dtype))
+    except ValueError as error:
+        shapes = f"a has shape {a.shape} and b {b.shape}"
+        raise ValueError(f"{where}: {shapes}, which do not broadcast together") from error
+    (a, _), (b, axis) = arguments.along(axis, a, where), arguments.along(axis, b, where)
     if init is not None and b.size:
         first = (..., -1 if reverse else 0, *[slice(None)] * (-axis - 1))
         b = b.at[first].add(a[first] * arguments.first_value(init, dtype, b[first].shape, where))

@@ -6,17 +6,19 @@ A scan computes ``y[i] = op(y[i-1], x[i])``. With the operator's derivatives p[i
 
 from __future__ import annotations
 
+import functools
 import math
-import types
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.scipy import special
 
-from gpualgo._api.derivatives import is_holomorphic, rebound
+from gpualgo._api.derivatives import Framework, is_holomorphic
 from gpualgo._base.errors import shown
+from gpualgo._operators.numpy_rules import table
 from gpualgo._operators.operator import Operator
 from gpualgo.jax._ffi import call, vary_alike
 
@@ -126,8 +128,8 @@ class Derived(NamedTuple):
                    for side in sides if count > 1):  # fmt: skip
                 raise TypeError(f"vjp must return a tuple of {count} rows, tuples of {count}")
             return sides
-        fn = _in_jax(self.op.fn)
         try:
+            fn = _jax.of(self.op.fn)
             if jnp.iscomplexobj(left[0]) and not is_holomorphic(self.op.fn):
                 raise TypeError("it is no holomorphic function")
             results, pull = jax.vjp(
@@ -162,20 +164,25 @@ def _push_logaddexp(primals: Any, tangents: Any) -> Any:
     return _logaddexp(a, b), left * tangents[0] + right * tangents[1]
 
 
-_IN_JAX: dict[Any, Any] = {
-    np: jnp, math: jnp, max: jnp.maximum, min: jnp.minimum, pow: jnp.power, round: jnp.round,
-    np.logaddexp: _logaddexp,
-}  # fmt: skip
-_BUILTINS = {"max": jnp.maximum, "min": jnp.minimum, "pow": jnp.power, "round": jnp.round}
+class _Jax:
+    """Functions of jax.numpy by the names of computations."""
+
+    erf, erfc = staticmethod(special.erf), staticmethod(special.erfc)
+    gamma, lgamma = staticmethod(special.gamma), staticmethod(special.gammaln)
+    logaddexp = staticmethod(_logaddexp)
+
+    def __getattr__(self, does: str) -> Any:
+        if does in _CONVERSIONS:
+            dtype = jax.dtypes.canonicalize_dtype(does)
+            return lambda x: x.astype(dtype)
+        if does in ("max", "min"):
+            both = jnp.maximum if does == "max" else jnp.minimum
+            return lambda *xs: functools.reduce(both, xs)
+        return getattr(jnp, does)
 
 
-def _in_jax(value: Any) -> Any:
-    """Return a function, or a value that it reads, with jax.numpy instead of numpy and math."""
-    if isinstance(value, np.ufunc) or getattr(value, "__module__", None) == "math":
-        return _IN_JAX.get(value) or getattr(jnp, value.__name__)
-    if isinstance(value, types.ModuleType | types.BuiltinFunctionType):
-        return _IN_JAX.get(value, value)
-    return rebound(value, _in_jax, _BUILTINS) if isinstance(value, types.FunctionType) else value
+_CONVERSIONS = (*table.CONSTRUCTED, "bool", "bfloat16")
+_jax = Framework(jax.Array, _Jax())
 
 
 # --- Scans and reductions.

@@ -38,7 +38,7 @@ def sort(
     """
     keys = arguments.array(keys, "sort: keys")
     shape = keys.shape
-    keys, axis = arguments.along(axis, keys)
+    keys, axis = arguments.along(axis, keys, "sort")
     arrays = [keys]
     if values is not None:
         values = arguments.array(values, "sort: values")
@@ -80,7 +80,7 @@ def argsort(keys: Any, *, descending: bool = False, axis: Any = -1, dtype: Any =
     >>> gj.argsort(jnp.array([0.0, 2.0, -0.0, 1.0]))
     Array([0, 2, 3, 1], dtype=int32)
     """
-    keys, axis = arguments.along(axis, arguments.array(keys, "argsort: keys"))
+    keys, axis = arguments.along(axis, arguments.array(keys, "argsort: keys"), "argsort")
     dtype = arguments.canonical(dtype, "argsort")
     options = {"descending": bool(descending), "axis": axis, "dtype": dtype}
     return call("argsort", [keys], [(keys.shape, dtype)], **options)[0]
@@ -99,7 +99,7 @@ def top_k(x: Any, k: int, *, axis: Any = -1, mode: str = "largest") -> TopK:
     >>> gj.top_k(jnp.array([3, 9, 4, 9, 5]), 3).indices
     Array([1, 3, 4], dtype=int32)
     """
-    x, axis = arguments.along(axis, arguments.array(x, "top_k: x"))
+    x, axis = arguments.along(axis, arguments.array(x, "top_k: x"), "top_k")
     k = arguments.extent(k, "k", "top_k")
     extents = list(x.shape)
     extents[axis] = k
@@ -184,6 +184,10 @@ def histogram(
     x = arguments.array(x, "histogram: x")
     arrays, default = [x.reshape(-1)], np.int64
     has_edges, has_weights = isinstance(bins, jax.Array), weights is not None
+    if has_edges and not bins.ndim:
+        raise TypeError("histogram: the number of bins is static; pass an int, or edges")
+    if any(isinstance(end, jax.core.Tracer) for end in jax.tree.leaves(range)):
+        raise TypeError("histogram: range is traced, but must be static; pass numbers")
     if has_edges:
         arrays.append(arguments.array(bins, "histogram: bins", 1))
     elif np.ndim(bins) == 1:

@@ -19,9 +19,12 @@ def tensors(x: Any, where: str) -> list[Tensor]:
     xs = list(x) if isinstance(x, tuple) else [x]
     if not xs or not all(isinstance(each, Tensor) for each in xs):
         wrong = next(type(each).__name__ for each in xs or [x] if not isinstance(each, Tensor))
-        raise TypeError(
-            f"{where}: got {wrong} instead of a tensor; pass torch.as_tensor(x), or a tuple"
-        )
+        hint = "pass torch.as_tensor(x)"
+        if any(isinstance(each, tuple) for each in xs):
+            hint = "pass one tensor"
+        elif isinstance(x, list):
+            hint += ", or a tuple of tensors"
+        raise TypeError(f"{where}: got {wrong} instead of a tensor; {hint}")
     if any(each.shape != xs[0].shape for each in xs):
         shapes = [tuple(each.shape) for each in xs]
         raise ValueError(f"{where}: the tensors differ in shape, {shapes}; expand them to one")
@@ -39,6 +42,26 @@ def axis_of(dim: int, xs: Sequence[Tensor], where: str) -> int:
     if not -ndim <= dim < ndim:
         raise IndexError(f"{where}: dim {dim} is out of range for {ndim} dimensions")
     return int(dim % ndim)
+
+
+def size_of(value: Any, name: str, where: str) -> Any:
+    """Return a number of elements."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer, torch.SymInt)):
+        raise TypeError(f"{where}: {name} is {value!r}, but must be an int")
+    if not isinstance(value, torch.SymInt) and value < 0:
+        raise ValueError(f"{where}: {name} is {value}, but must not be negative")
+    return value
+
+
+def check_flags(where: str, **flags: Any) -> None:
+    for name, value in flags.items():
+        if not isinstance(value, (bool, np.bool_)):
+            raise TypeError(f"{where}: {name} is {value!r}, but must be a bool")
+
+
+def check_ordered(x: Tensor, where: str) -> None:
+    if x.is_complex():
+        raise TypeError(f"{where}: x has dtype {x.dtype}, whose numbers have no order; sort x.real")
 
 
 def flat(xs: Sequence[Tensor], where: str) -> list[Tensor]:
@@ -111,7 +134,8 @@ def first_values(init: Any, xs: Sequence[Tensor], dim: int, where: str) -> list[
         shape = (*x.shape[:dim], *x.shape[dim + 1 :])
         first = value if isinstance(value, Tensor) else _first(value, x.dtype, where)
         if first.dtype != x.dtype:
-            raise TypeError(f"{where}: init has dtype {first.dtype}, x {x.dtype}; convert one")
+            given_as = f"is {value!r}" if first is not value else f"has dtype {first.dtype}"
+            raise TypeError(f"{where}: init {given_as}, and x has dtype {x.dtype}; convert one")
         try:
             found.append((first.to(x.device) if has_tensors else first).expand(shape))
         except RuntimeError as error:

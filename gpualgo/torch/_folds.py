@@ -14,11 +14,13 @@ from gpualgo.torch._arguments import (
     Values,
     axis_of,
     call,
+    check_flags,
     check_number,
     check_segments,
     first_values,
     flat,
     result,
+    size_of,
     tensors,
 )
 
@@ -141,6 +143,7 @@ def _scan(x: Any, init: Any, op: Any, dim: int, vjp: Any, where: str, *flags: bo
     xs = tensors(x, where)
     dim = axis_of(dim, xs, where)
     first = first_values(init, xs, dim, where)
+    check_flags(where, reverse=flags[1])
     return result(call(op, ops.scan, where, (xs, first), (dim, *flags), vjp), x)
 
 
@@ -181,7 +184,12 @@ def linear_recurrence(
         tensors((each,), f"{where}: {name}")
     if a.dtype != b.dtype:
         raise TypeError(f"{where}: a has dtype {a.dtype}, b {b.dtype}; convert one")
-    a, b = torch.broadcast_tensors(a, b)
+    check_flags(where, reverse=reverse)
+    try:
+        a, b = torch.broadcast_tensors(a, b)
+    except RuntimeError as error:
+        shapes = f"a has shape {tuple(a.shape)}, b {tuple(b.shape)}"
+        raise ValueError(f"{where}: {shapes}, which do not broadcast together") from error
     dim = axis_of(dim, [b], where)
     if init is not None and b.shape[dim]:
         (first,) = first_values(init, [b], dim, where)
@@ -332,7 +340,7 @@ def reduce_by_index(
     where = "reduce_by_index"
     tensors((indices, x), where)
     init = check_number(init, where)
-    before = indices.flatten(), x.flatten(), size
+    before = indices.flatten(), x.flatten(), size_of(size, "size", where)
     found: Tensor = call(op, ops.fold_by_index, where, before, (init,), vjp)
     return found
 
@@ -372,7 +380,7 @@ def reduce_by_key(
     xs = flat(tensors(x, where), where)
     flat(tensors((keys, *xs), where), where)
     init = check_number(init, where)
-    size = keys.shape[0] if size is None else size
+    size = keys.shape[0] if size is None else size_of(size, "size", where)
     if keys.shape[0]:
         values, unique, count = call(op, ops.fold_by_key, where, (keys, xs), (init,), vjp)
     else:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import builtins
 import functools
 import hashlib
-import math
 import operator
 import types
 from collections.abc import Callable, Iterator, Sequence
@@ -21,8 +20,15 @@ from unittest.mock import patch
 import numpy as np
 import torch
 from torch import Tensor
+from torch.overrides import TorchFunctionMode
 
-from gpualgo._api.derivatives import functions_of, is_holomorphic, rebound, variables_of
+from gpualgo._api.derivatives import (
+    Framework,
+    functions_of,
+    is_holomorphic,
+    rebound,
+    variables_of,
+)
 from gpualgo._operators.captured import Resolved
 from gpualgo._operators.key import frozen, python_function, resolve
 from gpualgo._operators.operator import Operator as Compiled
@@ -41,10 +47,11 @@ class Operator(NamedTuple):
 
 _operators: dict[str, Operator] = {}  # by name; those that capture no values stay
 _numbers = count()
-_TWINS = {
-    torch.add: np.add, torch.mul: np.multiply, torch.maximum: np.maximum,
-    torch.minimum: np.minimum, torch.logaddexp: np.logaddexp,
-}  # fmt: skip
+_SAME = (
+    *("add", "multiply", "maximum", "minimum", "fmax", "fmin", "logaddexp", "logaddexp2", "hypot"),
+    *("logical_and", "logical_or", "logical_xor", "bitwise_and", "bitwise_or", "bitwise_xor"),
+)
+_TWINS = {getattr(torch, name): getattr(np, name) for name in _SAME} | {torch.mul: np.multiply}
 _MAX, _MIN = max, min
 _CONSTANT = (types.ModuleType, types.BuiltinFunctionType, np.ufunc, type)
 _MODULES = ("builtins", "cmath", "math", "numpy", "operator", "torch")  # that nobody changes
@@ -95,9 +102,12 @@ def constant_name(
         parsed = _parsed(op, vjp, where, num_arguments)
         name = _name_of(parsed)
     if name is None:
+        advice = "pass them as tensors, as in elements of several numbers"
+        if where == "select":
+            advice = "pass a tensor of bool, as in select(x, x > limit)"
         raise TypeError(
-            f"{where}: op reads variables, which a compiled graph would keep as they are now; pass "
-            "them as tensors, as in elements of several numbers, or call it outside torch.compile"
+            f"{where}: op reads variables, which a compiled graph would keep as they are now; "
+            f"{advice}, or call it outside torch.compile"
         )
     _operators[name] = parsed
     return name
@@ -171,37 +181,64 @@ _operators[ADD] = Operator(as_operator(operator.add, "reduce", 2), "add", None, 
 # --- Derivatives of an operator, elementwise: functions of the arguments, which are tensors.
 
 
-def _of_all(fn: Any) -> Any:
-    """Return a function of two tensors as one of any number of tensors and numbers."""
-    return lambda *xs: functools.reduce(fn, map(_tensor, xs))
+def _tensors(xs: Sequence[Any]) -> list[Tensor]:
+    """Return tensors and numbers as tensors; the numbers do not determine a result's dtype."""
+    are_inexact = any(isinstance(x, Tensor) and x.dtype.is_floating_point for x in xs)
+    are_inexact = are_inexact or any(isinstance(x, Tensor) and x.is_complex() for x in xs)
+    kinds = {float: torch.float64, complex: torch.complex128}
+    if are_inexact:  # PyTorch computes with integers in float32
+        xs = [float(x) if type(x) is int else x for x in xs]
+    return [x if isinstance(x, Tensor) else torch.tensor(x, dtype=kinds.get(type(x))) for x in xs]
 
 
-def _tensor(x: Any) -> Tensor:
-    return x if isinstance(x, Tensor) else torch.tensor(x, dtype=_NUMBERS.get(type(x)))
+_NAMES = {
+    "absolute": "abs", "fabs": "abs", "conjugate": "conj", "invert": "bitwise_not", "power": "pow",
+    "rint": "round", "left_shift": "bitwise_left_shift", "right_shift": "bitwise_right_shift",
+    "max": "maximum", "min": "minimum",
+}  # fmt: skip
 
 
 class _Torch:
-    """PyTorch's functions by the names that NumPy and math have for them, of numbers too."""
+    """PyTorch's functions by the names of computations, of tensors and numbers."""
 
-    maximum, minimum = staticmethod(_of_all(torch.maximum)), staticmethod(_of_all(torch.minimum))
+    def __getattr__(self, does: str) -> Any:
+        found = getattr(torch, _NAMES.get(does, does))
+        if isinstance(found, torch.dtype):
+            return lambda x: x.to(found)
+        if does in ("max", "min"):
+            return lambda *xs: functools.reduce(found, _tensors(xs))
+        return lambda *xs: found(*_tensors(xs))
 
     @staticmethod
-    def logaddexp(a: Any, b: Any) -> Tensor:
+    def round(x: Tensor, digits: int = 0) -> Tensor:
+        return torch.round(x, decimals=digits)
+
+    @staticmethod
+    def logaddexp(*xs: Any) -> Tensor:
         """`torch.logaddexp` with derivatives of equal infinities too, as of masked numbers."""
-        a, b = _tensor(a), _tensor(b)
+        a, b = _tensors(xs)
         is_same = (a == b) & a.isinf()
         both = [torch.where(is_same, 0, x) for x in (a, b)]
         return torch.where(is_same, a / 2 + b / 2, torch.logaddexp(both[0], both[1]))
 
-    def __getattr__(self, name: str) -> Any:
-        found = getattr(torch, "pow" if name == "power" else name)
-        return (lambda *xs: found(*map(_tensor, xs))) if callable(found) else found
+
+_torch = Framework(Tensor, _Torch())
 
 
-_torch = _Torch()
-_NUMBERS = {float: torch.float64, complex: torch.complex128}
-# What an operator's function reads, for tensors.
-_FOR_TENSORS = {np: _torch, math: _torch, max: _torch.maximum, min: _torch.minimum}
+class _AsNumbers(TorchFunctionMode):
+    """Within it `x += y` makes a new tensor, as of numbers, and integers may have any size."""
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:  # fmt: skip
+        if any(type(x) is int and abs(x) >= 1 << 63 for x in args):
+            args = [float(x) if type(x) is int else x for x in args]
+        name = getattr(func, "__name__", "")
+        if name.endswith("_") and not name.endswith("__"):  # as mul_ of `*=`
+            func = getattr(Tensor, name[:-1])
+        elif name.startswith("__i") and hasattr(Tensor, plain := f"__{name[3:]}"):  # as __iand__
+            func = getattr(Tensor, plain)
+        return func(*args, **(kwargs or {}))
 
 
 def partials(parsed: Operator, left: Sequence[Tensor], right: Sequence[Tensor]) -> Any:
@@ -261,12 +298,13 @@ def _derived(parsed: Operator, left: Sequence[Tensor], right: Sequence[Tensor]) 
         return [[[x[:1].reshape_as(left[0]) for x in row] for row in side] for side in found]
     count, dtype = len(left), dtype_of(left)
     left, right = ([x.to(dtype) for x in side] for side in (left, right))
-    fn = _for_tensors(parsed.fn.fn)
+    fn = _torch.of(parsed.fn.fn)
     if dtype.is_complex and not is_holomorphic(parsed.fn.fn):
         raise TypeError(f"{parsed.where}: op has no gradient, as it is no holomorphic function")
 
     def computed(*numbers: Tensor) -> tuple[Tensor, ...]:
-        found = fn(element(numbers[:count]), element(numbers[count:]))
+        with _AsNumbers():
+            found = fn(element(numbers[:count]), element(numbers[count:]))
         results = found if isinstance(found, tuple) else (found,)
         return tuple([torch.as_tensor(each).to(left[0]).expand_as(left[0]) for each in results])
 
@@ -277,22 +315,9 @@ def _derived(parsed: Operator, left: Sequence[Tensor], right: Sequence[Tensor]) 
             pull((*zeros[:i], torch.ones_like(each), *zeros[i + 1 :]))
             for i, each in enumerate(results)
         ]
-    except (TypeError, RuntimeError, AttributeError, ValueError) as error:
+    except (TypeError, RuntimeError, AttributeError, ValueError, ArithmeticError) as error:
         raise TypeError(
             f"{parsed.where}: op has no gradient that PyTorch can derive ({error}); pass "
             "vjp=(left, right), functions of tensors for its two partial derivatives"
         ) from error
     return [row[:count] for row in rows], [row[count:] for row in rows]
-
-
-def _for_tensors(value: Any) -> Any:
-    """Return what computes with tensors as `value` does with numbers."""
-    value = getattr(value, "py_func", value)  # of a function that numba.njit has decorated
-    if isinstance(value, types.FunctionType):
-        names = {"max": _torch.maximum, "min": _torch.minimum}
-        return rebound(value, _for_tensors, names)
-    if isinstance(value, types.ModuleType):
-        return _FOR_TENSORS.get(value, value)
-    if isinstance(value, _CONSTANT):
-        return _FOR_TENSORS.get(value, getattr(_torch, getattr(value, "__name__", ""), value))
-    return value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
@@ -67,6 +68,10 @@ def _in_turn(op: Callable[..., Any]) -> Callable[..., Any]:
         def at(i: int) -> Any:
             return op(*_each(lambda x, dim: x if dim is None else x.select(dim, i), args, dims))
 
+        if not info.batch_size:  # the results of a row of zeros tell the shapes
+            rows = _each(lambda x, dim: x if dim is None else _zeros(x, dim), args, dims)
+            empty = _each(lambda x: x.new_empty((0, *x.shape)), op(*rows))
+            return empty, _each(lambda x: 0, empty)
         results = [at(i) for i in range(info.batch_size)]
         stacked = _each(lambda *several: torch.stack(several), *results)
         return stacked, _each(lambda x: 0, stacked)
@@ -92,6 +97,10 @@ def _in_rows(op: Callable[..., Any], dim_at: int) -> Callable[..., Any]:
 def _new(x: Tensor, shape: Sequence[Any] | None = None, dtype: Any = None) -> Tensor:
     """Return a new tensor in C order."""
     return torch.empty(x.shape if shape is None else shape, dtype=dtype or x.dtype, device=x.device)
+
+
+def _zeros(x: Tensor, dim: int) -> Tensor:
+    return x.new_zeros(_resized(x, dim))
 
 
 def _resized(x: Tensor, dim: int, *sizes: int) -> list[Any]:
@@ -250,7 +259,7 @@ def _of_k(x: Tensor, k: int, largest: bool, dim: int) -> tuple[Tensor, Tensor]:
 
 @_define(
     "top",
-    "(Tensor x, int k, bool largest, int dim) -> (Tensor, Tensor)",
+    "(Tensor x, SymInt k, bool largest, int dim) -> (Tensor, Tensor)",
     _of_k,
     dim_at=3,
     setup=gradients.keep_indices,
@@ -288,8 +297,16 @@ def selected(outs: Tensors, mask: Tensor, size: int) -> None:
     lambda x, op: _new(x, dtype=torch.bool),
 )
 def marks(out: Tensor, x: Tensor, op: str) -> None:
-    if x.numel():
+    if not x.numel():
+        return
+    try:
         ga.transform(find(op).fn, x, out=out)
+    except TypeError as error:
+        found = re.search(r"op returns (\w+), which does not fit bool", str(error))
+        if found is None:
+            raise
+        reason = f"predicate returns {found[1]}; return a bool, as in a != 0"
+        raise TypeError(f"select: {reason}") from None
 
 
 # --- Histograms and searches.
@@ -297,7 +314,7 @@ def marks(out: Tensor, x: Tensor, op: str) -> None:
 
 @_define(
     "counts",
-    "(Tensor x, Tensor? weights, Tensor? edges, int bins, float low, float high) -> Tensor",
+    "(Tensor x, Tensor? weights, Tensor? edges, SymInt bins, float low, float high) -> Tensor",
     lambda x, weights, edges, bins, low, high: _new(
         x, [bins], torch.int64 if weights is None else weights.dtype
     ),

@@ -8,7 +8,15 @@ import torch
 from torch import Tensor
 
 from gpualgo.torch import _ops as ops
-from gpualgo.torch._arguments import axis_of, call, first_values, tensors
+from gpualgo.torch._arguments import (
+    axis_of,
+    call,
+    check_flags,
+    check_ordered,
+    first_values,
+    size_of,
+    tensors,
+)
 
 
 def sort(x: Tensor, *, descending: bool = False, dim: int = -1) -> tuple[Tensor, Tensor]:
@@ -64,6 +72,8 @@ def argsort(x: Tensor, *, descending: bool = False, dim: int = -1) -> Tensor:
 
 def _sorted(x: Tensor, descending: bool, dim: int, where: str) -> tuple[Tensor, Tensor]:
     dim = axis_of(dim, tensors((x,), where), where)
+    check_flags(where, descending=descending)
+    check_ordered(x, where)
     found: tuple[Tensor, Tensor] = ops.ordered(x, bool(descending), dim)
     return found
 
@@ -95,6 +105,9 @@ def top_k(x: Tensor, k: int, *, largest: bool = True, dim: int = -1) -> tuple[Te
     (tensor([3, 2]), tensor([0, 2]))
     """
     dim = axis_of(dim, tensors((x,), "top_k"), "top_k")
+    k = size_of(k, "k", "top_k")
+    check_flags("top_k", largest=largest)
+    check_ordered(x, "top_k")
     if not 0 <= k <= x.shape[dim]:
         raise ValueError(f"top_k: k is {k}, and the dimension has {x.shape[dim]} elements")
     found: tuple[Tensor, Tensor] = ops.top(x, k, bool(largest), dim)
@@ -139,7 +152,7 @@ def select(
     if mask.shape != x.shape:
         raise ValueError(f"select: predicate has shape {tuple(mask.shape)}, x {tuple(x.shape)}")
     n = x.numel()
-    size = n if size is None else size
+    size = n if size is None else size_of(size, "size", "select")
     indices, count = ops.selected(mask, size)
     behind = torch.nn.functional.pad(x.flatten(), (0, 1))  # an element for indices of none
     (fill,) = first_values(fill_value, [behind], 0, "select (fill_value)")
@@ -180,11 +193,16 @@ def histogram(
     tensor([2, 1])
     """
     tensors((x,) if weights is None else (x, weights), "histogram")
+    if weights is not None and weights.dtype == torch.bool:
+        raise TypeError("histogram: weights has dtype torch.bool; pass weights.to(torch.int64)")
     if isinstance(bins, Tensor):
         found: Tensor = ops.counts(x, weights, bins, bins.shape[0] - 1, 0.0, 0.0)
         return found
     if range is None:
         raise ValueError("histogram: range is needed; pass (low, high), or edges as a tensor")
+    if not isinstance(range, (tuple, list)) or len(range) != 2:
+        raise TypeError(f"histogram: range is {range!r}, but must be two numbers, (low, high)")
+    bins = size_of(bins, "bins", "histogram")
     found = ops.counts(x, weights, None, bins, float(range[0]), float(range[1]))
     return found
 
@@ -219,5 +237,6 @@ def searchsorted(a: Tensor, v: Tensor, *, side: str = "left", descending: bool =
     tensors((a,), "searchsorted"), tensors((v,), "searchsorted")
     if side not in ("left", "right"):
         raise ValueError(f"searchsorted: side must be 'left' or 'right', got {side!r}")
+    check_flags("searchsorted", descending=descending)
     found: Tensor = ops.searched(a, v, side == "right", bool(descending))
     return found

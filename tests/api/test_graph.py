@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import gc
+import pickle
 import weakref
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -397,3 +399,26 @@ def test_a_launch_is_not_captured(cuda: Backend) -> None:
         stream.end_capture()
     g.launch(stream)
     stream.synchronize()
+
+
+def test_an_init_of_one_element_is_read_at_the_recording(backend: Backend) -> None:
+    init, x = np.array([2.0]), backend.to_device(np.arange(8.0))
+    with ga.graph(None if backend.name == "cuda" else "cpu") as g:
+        total, sums = ga.reduce(x, init), ga.inclusive_scan(x, init)
+    g.launch()
+    init[0] = 50
+    g.launch()
+    assert backend.to_host(total) == 30
+    assert backend.to_host(sums)[-1] == 30
+
+
+@pytest.mark.parametrize("copied", [pickle.dumps, copy.copy, copy.deepcopy])
+def test_plans_and_graphs_are_not_copied(backend: Backend, copied: Any) -> None:
+    x = backend.to_device(np.arange(8.0))
+    plan = ga.prepare(ga.reduce, x)
+    plan(x)
+    with ga.graph(None if backend.name == "cuda" else "cpu") as g:
+        ga.reduce(x)
+    for made, name in ((plan, "plan"), (g, "graph")):
+        with pytest.raises(TypeError, match=f"^a {name} cannot be pickled or copied; "):
+            copied(made)

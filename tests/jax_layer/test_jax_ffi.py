@@ -170,6 +170,10 @@ def test_errors_while_it_is_traced() -> None:
         (lambda: gj.linear_recurrence(np.arange(3), np.arange(3)), "pass floats"),
         (lambda: gj.reduce(x.astype("float8_e5m2")), "no kernel"),
         (lambda: gj.segmented_reduce(x, jnp.arange(3), x), "init must be a number"),
+        (lambda: gj.inclusive_scan(x, axis=(0,)), r"^inclusive_scan: axis must be an int, got \(0"),
+        (lambda: gj.reduce(x, axis=0.5), "^reduce: axis must be an int"),
+        (lambda: jax.jit(lambda n: gj.histogram(x, n, (0, 1)))(3), "number of bins is static"),
+        (lambda: jax.jit(lambda end: gj.histogram(x, 3, (0, end)))(3.0), "range is traced"),
     ):
         with pytest.raises(TypeError, match=message):
             mistake()
@@ -178,6 +182,9 @@ def test_errors_while_it_is_traced() -> None:
         (lambda: gj.reduce_by_index(jnp.arange(3), x, 3), "has shape"),
         (lambda: gj.inclusive_scan(x, axis=1), "out of bounds"),
         (lambda: gj.sort(x, x[1:]), "values"),
+        (lambda: gj.sort(x[0]), "^sort: axis -1 is out of bounds"),
+        (lambda: gj.reduce(jnp.ones((2, 3)), jnp.zeros(3), axis=1), "^reduce: init has shape"),
+        (lambda: gj.linear_recurrence(x, x[:2]), "do not broadcast together"),
         (lambda: gj.sort(x, x.reshape(2, 2)), "values"),
     ):
         with pytest.raises(ValueError, match=message):

@@ -511,23 +511,37 @@ def _ignoring(indices: torch.Tensor, x: torch.Tensor, size: int, *_: Any) -> tor
         (lambda x: gt.reduce(x, dim=None), TypeError, "dim is None, but must be one int; flatten"),
         (lambda x: gt.reduce(x, dim=(0,)), TypeError, r"dim is \(0,\), but must be one int"),
         (lambda x: gt.reduce_by_index(x.int()[:2], x, 3), ValueError, r"\[\(2,\), \(4,\)\]"),
-        (lambda x: gt.reduce(x, None, torch.fmax), TypeError, "pass a function or lambda of scal"),
+        (lambda x: gt.reduce(x, None, torch.dot), TypeError, "pass a function or lambda of scal"),
         (
             lambda x: gt.reduce(x, None, lambda a, b: torch.maximum(a, b)),
             ga.CompileError, "kernels have no function 'maximum' of .*; call one of numpy or",
         ),
         (lambda x: gt.reduce((x, x[:1])), ValueError, "differ in shape"),
         (lambda x: gt.reduce(x, dim=2), IndexError, "dim 2 is out of range for 1 dimensions"),
-        (lambda x: gt.reduce(x, x.int()[0]), TypeError, "init has dtype torch.int32, x torch.f"),
+        (lambda x: gt.reduce(x, x.int()[0]), TypeError, "init has dtype torch.int32, and x has"),
         (lambda x: gt.reduce(x, (1.0, 2.0)), ValueError, "init has 2 numbers, and x has 1"),
         (lambda x: gt.reduce(x[None], x), ValueError, r"init has shape \(4,\) and must"),
         (lambda x: gt.reduce(x.byte(), -1, max), ValueError, "init -1 is out of range for torch.u"),
-        (lambda x: gt.select(x.int(), x > 1, fill_value=0.5), TypeError, "init has dtype"),
+        (lambda x: gt.select(x.int(), x > 1, fill_value=0.5), TypeError, r"init is 0\.5, and x"),
+        (lambda x: gt.select(x, x > 1, size=2.0), TypeError, r"size is 2\.0, but must be an int"),
+        (lambda x: gt.select(x, x > 1, size=-1), ValueError, "size is -1, but must not be neg"),
+        (lambda x: gt.select(x, lambda a: a), TypeError, "^select: predicate returns float64; ret"),
+        (lambda x: gt.reduce_by_index(x.int(), x, -1), ValueError, "size is -1, but must not"),
+        (lambda x: gt.reduce_by_key(x.int(), x, size=True), TypeError, "size is True, but must be"),
+        (lambda x: gt.top_k(x, True), TypeError, "k is True, but must be an int"),
+        (lambda x: gt.histogram(x, 2.0, (0, 1)), TypeError, r"bins is 2\.0, but must be an int"),
+        (lambda x: gt.histogram(x, 2, 5), TypeError, "range is 5, but must be two numbers"),
+        (lambda x: gt.histogram(x, 2, (0, 1), weights=x > 0), TypeError, "weights has dtype torch"),
+        (lambda x: gt.sort(x, descending=1), TypeError, "descending is 1, but must be a bool"),
+        (lambda x: gt.inclusive_scan(x, reverse=1), TypeError, "reverse is 1, but must be a bool"),
+        (lambda x: gt.sort(x.cfloat()), TypeError, "^sort: x has dtype .*, whose numbers have no"),
+        (lambda x: gt.sort((x, x)), TypeError, "got tuple instead of a tensor; pass one tensor"),
+        (lambda x: gt.linear_recurrence(x, x[:2]), ValueError, "do not broadcast together"),
         (
             lambda x: gt.reduce(x.cfloat(), None, lambda a, b: a.real + b.real).abs().backward(),
             TypeError, "is no holomorphic function",
         ),
-        (lambda x: gt.reduce(x.int(), 0.5), TypeError, "init has dtype torch.float32, x torch.i"),
+        (lambda x: gt.reduce(x.int(), 0.5), TypeError, r"init is 0\.5, and x has dtype torch.i"),
         (lambda x: gt.segmented_reduce(x, x.int(), x[0]), TypeError, "init is a Tensor, but must"),
         (lambda x: gt.reduce_by_index(x.int(), x, 2, x[0]), TypeError, "init is a Tensor, but"),
         (lambda x: gt.segmented_reduce(x, x.int()[:0]), TypeError, "offsets must be a tensor of"),
@@ -562,6 +576,22 @@ def _ignoring(indices: torch.Tensor, x: torch.Tensor, size: int, *_: Any) -> tor
 def test_what_is_refused(call: Callable[..., Any], error: type[Exception], match: str) -> None:
     with pytest.raises(error, match=match):
         call(of_torch.numbers((4,), "cpu"))
+
+
+def test_vmap_of_no_rows() -> None:
+    x, offsets = torch.ones(0, 4), torch.tensor([0, 2, 4])
+    assert torch.vmap(lambda row: gt.segmented_reduce(row, offsets))(x).shape == (0, 2)
+    values, count = torch.vmap(lambda row: gt.select(row, row > 0, size=3))(x)
+    assert values.shape == (0, 3)
+    assert count.shape == (0,)
+    assert torch.vmap(lambda row: gt.histogram(row, 5, (0.0, 1.0)))(x).shape == (0, 5)
+
+
+def test_torchs_functions_are_operators() -> None:
+    x = torch.tensor([3.0, 4.0])
+    assert gt.reduce(x, None, torch.hypot).item() == 5
+    assert gt.reduce(x > 3.5, None, torch.logical_or).item() is True
+    assert gt.reduce(x.int(), None, torch.bitwise_xor).item() == 7
 
 
 def test_gpualgo_names_the_functions_with_gradients() -> None:

@@ -193,7 +193,7 @@ def detect_range(view: View, stream: Any, name: str = "x", computed: Any = None)
     check_samples(view, name)
     if 0 in view.shape:
         return 0, 1
-    _refuse_graph("range= was not given, so the host reads x's", "pass range=")
+    _refuse_graph("range= was not given, so the host reads the values of x", "pass range=")
     if view.device == CPU and computed is None:
         from gpualgo._pipeline import host_whole
 
@@ -237,7 +237,7 @@ def _ends_by_kernel(x: Any, view: View, stream: Any) -> tuple[Any, Any]:
         from gpualgo._driver import driver
 
         own = (view.library.stream(view.device),)
-        reason = "histogram: range= was not given, so the host reads x's"
+        reason = "histogram: range= was not given, so the host reads the values of x"
         driver.refuse_capture(ordering.handle_for(stream, view, "histogram", own), reason)
     with recording.suspended():  # preparing a plan needs the range now
         lo, hi = minmax(x, stream=stream)

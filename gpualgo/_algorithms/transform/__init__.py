@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -215,6 +216,10 @@ def copy(x: Any, *, out: Any = None, stream: Any = None) -> Any:
     """
     try:
         return transform(same, x, out=out, stream=stream)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError) as error:
+        found = re.search(r"op returns (\w+), which does not fit (\w+)", str(error))
+        if found is not None:
+            dtypes_of_both = f"x has dtype {found[1]}, which does not fit out's {found[2]}"
+            raise TypeError(f"copy: {dtypes_of_both}; pass another out") from None
         with checks.renamed_errors("copy", _WHERE, {"an argument": "x"}):
             raise

@@ -135,6 +135,8 @@ def _message_for(reason: str) -> str | None:
     """Return a message for errors about tuples and attributes, None for other errors."""
     if re.search(rf">>> (getitem|len)\({_NUMBER}[,)]|failed to unpack {_NUMBER}\n", reason):
         return _NO_ITEMS
+    if table_index := re.search(r"Unsupported array index type (\w+)", reason):
+        return f"the index of a table is a {table_index[1]}; convert it, as in table[int(a)]"
     if "get_function_type" in reason:  # numba has none for functions of a GPU
         return CHOICE
     if "tuple index out of range" in reason:
@@ -272,6 +274,11 @@ def _reason(full: str, root: str) -> str:
         )
     if full in ("print", "input", "open"):
         return "which a kernel cannot do; return a value, and print the result"
+    if full.rpartition(".")[2] in ("sum", "prod", "max", "amax", "min", "amin", "all", "any"):
+        return (
+            "which combines the elements of an array, but op gets numbers; for a reduction pass "
+            "operator.add, operator.mul, max or min"
+        )
     return (
         "which is no function of scalars that kernels have; "
         "https://github.com/gpualgo/gpualgo/blob/main/docs/operators.md lists those that are"

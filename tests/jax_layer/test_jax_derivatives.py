@@ -1,0 +1,65 @@
+"""Gradients of every function of operators, and of operators that compute as Python does."""
+
+from __future__ import annotations
+
+import cmath
+from math import erf
+from typing import Any
+
+import pytest
+
+jax = pytest.importorskip("jax", reason="it comes by the extra jax")
+
+import jax.numpy as jnp  # noqa: E402
+from derivatives import OPERATORS, POINTS, difference, every_function  # noqa: E402
+
+import gpualgo.jax as gj  # noqa: E402
+
+REFUSED = {"not", "operator.not_", "np.nextafter", "math.nextafter"}  # JAX has no derivative
+
+
+def _gradient(op: Any, *numbers: Any) -> Any:
+    return jax.grad(lambda x: gj.reduce(x, None, op))(jnp.array(numbers))[-1]
+
+
+@pytest.mark.usefixtures("wide")
+@pytest.mark.slow
+def test_every_function() -> None:
+    refused = {}
+    for name, g, op in every_function():
+        for b in POINTS:
+            wanted = difference(name, g, b)
+            if wanted is None:
+                continue
+            try:
+                found = _gradient(op, 0.25, b)
+            except TypeError as error:
+                refused[name] = str(error)
+                continue
+            assert found == pytest.approx(wanted, rel=1e-5, abs=1e-5), (name, b)
+    assert set(refused) <= REFUSED
+    assert all("cannot be differentiated by jax" in message for message in refused.values())
+
+
+@pytest.mark.usefixtures("wide")
+@pytest.mark.parametrize(("op", "wanted"), OPERATORS)
+def test_operators(op: Any, wanted: float) -> None:
+    assert _gradient(op, 1.0, 2.0) == pytest.approx(wanted, rel=1e-15)
+
+
+def test_numbers_of_operators_are_pythons() -> None:
+    import math
+
+    found = _gradient(lambda a, b: a + b * (math.exp(100) * 1e-43), 1.0, 2.0)
+    assert found == pytest.approx(math.exp(100) * 1e-43, rel=1e-6)
+    found = _gradient(lambda a, b: a + erf(b), 1.0, 0.5)
+    assert found == pytest.approx(2 / math.sqrt(math.pi) * math.exp(-0.25), rel=1e-6)
+
+
+def test_complex_operators() -> None:
+    magnitude = abs
+    x = jnp.array([1 + 2j, 2 - 1j])
+    with pytest.raises(TypeError, match="no holomorphic function"):
+        jax.grad(lambda x: gj.reduce(x, None, lambda a, b: a + magnitude(b)).real)(x)
+    found = jax.grad(lambda x: gj.reduce(x, None, lambda a, b: a + cmath.exp(b)).real)(x)
+    assert complex(found[1]) == pytest.approx(cmath.exp(2 - 1j), rel=1e-6)

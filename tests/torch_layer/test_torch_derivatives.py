@@ -1,0 +1,77 @@
+"""Gradients of every function of operators, and of operators that compute as Python does."""
+
+from __future__ import annotations
+
+import cmath
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from derivatives import OPERATORS, POINTS, difference, every_function, many  # noqa: E402
+
+import gpualgo.torch as gt  # noqa: E402
+
+# PyTorch has no derivative of these, or no such function.
+REFUSED = {
+    "//", "np.floor_divide", "operator.floordiv", "not", "operator.not_", "np.heaviside", "np.cbrt",
+    "math.cbrt", "math.gamma",
+}  # fmt: skip
+
+
+def _gradient(op: Any, *numbers: Any) -> Any:
+    x = torch.tensor(numbers, requires_grad=True)
+    gt.reduce(x, None, op).backward()
+    return x.grad[-1].item()
+
+
+@pytest.mark.slow
+def test_every_function() -> None:
+    torch.set_default_dtype(torch.float64)
+    refused = {}
+    try:
+        for name, g, op in every_function():
+            for b in POINTS:
+                wanted = difference(name, g, b)
+                if wanted is None:
+                    continue
+                try:
+                    found = _gradient(op, 0.25, b)
+                except TypeError as error:
+                    refused[name] = str(error)
+                    continue
+                assert found == pytest.approx(wanted, rel=1e-5, abs=1e-5), (name, b)
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert set(refused) <= REFUSED
+    assert all("has no gradient" in message for message in refused.values())
+
+
+@pytest.mark.parametrize(("op", "wanted"), OPERATORS)
+def test_operators(op: Any, wanted: float) -> None:
+    x = torch.tensor([1.0, 2.0], dtype=torch.float64, requires_grad=True)
+    gt.reduce(x, None, op).backward()
+    assert x.grad[1].item() == pytest.approx(wanted, rel=1e-15)
+    y = torch.tensor([1.0, 2.0], dtype=torch.float64, requires_grad=True)
+    gt.inclusive_scan(y, None, op)[1].backward()
+    assert y.grad[1].item() == pytest.approx(wanted, rel=1e-15)
+
+
+def test_integers_of_any_size() -> None:
+    x = torch.tensor([1.0, 2.0], dtype=torch.float64, requires_grad=True)
+    gt.reduce(x, None, lambda a, b: a + b * float(many)).backward()
+    assert x.grad[1].item() == 1e20
+    y = torch.tensor([1.0, 2.0], dtype=torch.float64, requires_grad=True)
+    gt.reduce(y, None, lambda a, b: a + b * 10**20).backward()
+    assert y.grad[1].item() == 1e20
+
+
+def test_complex_operators() -> None:
+    magnitude = abs
+    x = torch.tensor([1 + 2j, 2 - 1j], requires_grad=True)
+    with pytest.raises(TypeError, match="no holomorphic function"):
+        torch.view_as_real(gt.reduce(x, None, lambda a, b: a + magnitude(b)))[0].backward()
+    torch.view_as_real(gt.reduce(x, None, lambda a, b: a + cmath.exp(b)))[0].backward()
+    expected = torch.exp(torch.tensor(2 - 1j)).conj()
+    assert torch.allclose(x.grad[1], expected)
