@@ -28,6 +28,13 @@ def test_places(backend: Backend, name: str, data: Any) -> None:
     check_same(backend, name, data.draw(arrays(max_dims=4, max_side=5)))
 
 
+@pytest.mark.parametrize("shape", [(3, 4, 5, 7), (2, 3, 4, 5, 6), (2, 1, 3, 2, 3, 1, 2, 5)])
+def test_places_along_many_axes(backend: Backend, shape: tuple[int, ...]) -> None:
+    x = np.random.default_rng(0).integers(0, 2, shape)
+    for name in ("nonzero", "argwhere"):
+        check_same(backend, name, x)
+
+
 @SMALL
 @given(st.data())
 def test_extract(backend: Backend, data: Any) -> None:
