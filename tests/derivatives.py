@@ -104,4 +104,6 @@ OPERATORS: list[tuple[Any, float]] = [
     (lambda a, b: a + max(b, 0.5, a), 1.0),
     (lambda a, b: a + float(b) * int(b), 2.0),
     (lambda a, b: a + b * math.tau, math.tau),
+    (lambda a, b: a + b * (b // 0.1), 19.0),
+    (lambda a, b: a + b * (7 // b), 3.0),
 ]

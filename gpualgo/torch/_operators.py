@@ -210,6 +210,19 @@ class _Torch:
         return lambda *xs: found(*_tensors(xs))
 
     @staticmethod
+    def cbrt(x: Tensor) -> Tensor:
+        return x.sign() * x.abs() ** (1 / 3)
+
+    @staticmethod
+    def floor_divide(*xs: Any) -> Tensor:
+        return torch.floor_divide(*[x.detach() for x in _tensors(xs)])  # its derivative is zero
+
+    @staticmethod
+    def heaviside(*xs: Any) -> Tensor:
+        x, at_zero = _tensors(xs)
+        return torch.where(x == 0, at_zero, torch.where(x.isnan(), x, (x > 0).to(x)))
+
+    @staticmethod
     def round(x: Tensor, digits: int = 0) -> Tensor:
         return torch.round(x, decimals=digits)
 
@@ -234,6 +247,8 @@ class _AsNumbers(TorchFunctionMode):
         if any(type(x) is int and abs(x) >= 1 << 63 for x in args):
             args = [float(x) if type(x) is int else x for x in args]
         name = getattr(func, "__name__", "")
+        if name in ("__floordiv__", "__ifloordiv__", "__rfloordiv__", "floor_divide_"):
+            return _Torch.floor_divide(*(args[::-1] if name == "__rfloordiv__" else args))
         if name.endswith("_") and not name.endswith("__"):  # as mul_ of `*=`
             func = getattr(Tensor, name[:-1])
         elif name.startswith("__i") and hasattr(Tensor, plain := f"__{name[3:]}"):  # as __iand__

@@ -14,10 +14,7 @@ from derivatives import OPERATORS, POINTS, difference, every_function, many  # n
 import gpualgo.torch as gt  # noqa: E402
 
 # PyTorch has no derivative of these, or no such function.
-REFUSED = {
-    "//", "np.floor_divide", "operator.floordiv", "not", "operator.not_", "np.heaviside", "np.cbrt",
-    "math.cbrt", "math.gamma",
-}  # fmt: skip
+REFUSED = {"not", "operator.not_", "math.gamma"}
 
 
 def _gradient(op: Any, *numbers: Any) -> Any:
