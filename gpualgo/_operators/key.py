@@ -16,6 +16,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from gpualgo._arrays.view import View
 from gpualgo._base import records
 from gpualgo._base.errors import CapturesChanged, CompileError
@@ -374,9 +376,11 @@ def resolve(fn: Any) -> Resolved:
         try:
             return Resolved(intern(tokens.object_token(fn), fn))
         except TypeError:
+            name, hint = str(getattr(fn, "__name__", "")), "pass a function or lambda of scalars"
+            if isinstance(getattr(np, name, None), np.ufunc):
+                hint = f"pass numpy.{name}"
             raise TypeError(
-                f"op is a {type(fn).__name__}, which numba cannot compile; "
-                "pass a function or lambda of scalars"
+                f"op is a {type(fn).__name__}, which numba cannot compile; {hint}"
             ) from None
     info = facts_of(fn.__code__)
     if info.closed_key is not None and fn.__defaults__ is None and fn.__kwdefaults__ is None:

@@ -13,6 +13,7 @@ import pytest
 from support import Backend, run_python
 
 import gpualgo as ga
+import gpualgo.numpy as gnp
 
 module = types.ModuleType("module")
 module.table = np.zeros(3)  # type: ignore[attr-defined]
@@ -59,6 +60,11 @@ def test_callables_without_a_line(backend: Backend) -> None:
         for name, call in _calls(x, op).items():
             with pytest.raises((TypeError, ga.CompileError), match=f"^{name}: op is a "):
                 call()
+
+
+def test_functions_of_arrays_are_named_by_numpys(backend: Backend) -> None:
+    with pytest.raises(TypeError, match=r"op is a UFunc, .*; pass numpy\.maximum$"):
+        ga.reduce(backend.to_device(np.arange(5.0)), None, gnp.maximum)
 
 
 def test_an_operator_in_the_place_of_another_argument(backend: Backend) -> None:
