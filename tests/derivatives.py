@@ -12,15 +12,14 @@ from gpualgo._operators.numpy_rules import table
 
 POINTS = (0.3, 0.7, -0.4, 1.6, -2.3)
 # Their results are complex, or they are none of a number.
-_LEFT_OUT = ("plain", "contains", "pair", "cmath", "part")
-_LOSSY = {"float16", "float32"}  # their derivative is 1, not that of the steps of the dtype
+_LEFT_OUT = ("plain", "contains", "pair", "cmath", "part", "construct", "bool")
 
 
 def every_function() -> Iterator[tuple[str, Any, Any]]:
     """Yield each function of operators: its name, ``g(b)``, and an operator that adds it."""
     for entry in table.ENTRIES:
         f = table.function_of(entry)
-        if f is None or entry.style in _LEFT_OUT or "complex" in entry.does:
+        if f is None or entry.style in _LEFT_OUT:
             continue
         for count in range(max(1, entry.arity[0]), min(entry.arity[1], 3) + 1):
             others: Any = {1: (), 2: (0.6,), 3: (-1, 1)}[count]
@@ -46,10 +45,8 @@ def _chosen(f: Any) -> tuple[Any, Any]:
     return lambda b: f(b > 0.5, b * b, 3.0), lambda a, b: a + f(b > 0.5, b * b, 3.0)
 
 
-def difference(name: str, g: Any, b: float) -> float | None:
+def difference(g: Any, b: float) -> float | None:
     """Return the derivative of g at b; None where it has none, or no real one."""
-    if name.removeprefix("np.") in _LOSSY:
-        return 1.0
     step = 1e-5
     try:
         with np.errstate(all="ignore"):
@@ -86,6 +83,16 @@ def halved(a: Any, b: Any) -> Any:
     return before + a * 0
 
 
+def until_one(a: Any, b: Any) -> Any:
+    """Return the sum of values behind the last flag that is 1, from pairs of flag and value."""
+    return b[0], np.where(np.equal(b[0], 1.0), b[1], a[1] + b[1])
+
+
+def by_number(a: Any, b: Any) -> Any:
+    """Combine values of pairs of value and number by the order of their numbers."""
+    return np.where(a[1] >= b[1], a[0] * b[0], a[0] + b[0]), b[1]
+
+
 two, many = 2, 10**20
 # Operators with their derivatives by b at 2.
 OPERATORS: list[tuple[Any, float]] = [
@@ -102,7 +109,12 @@ OPERATORS: list[tuple[Any, float]] = [
     (lambda a, b: a + math.pow(2, b), 4 * math.log(2)),
     (lambda a, b: a + np.power(3, b), 9 * math.log(3)),
     (lambda a, b: a + max(b, 0.5, a), 1.0),
-    (lambda a, b: a + float(b) * int(b), 2.0),
+    (lambda a, b: a + b * ((b > 0) * 1e300) * 1e-300, 1.0),
+    (lambda a, b: a + b * ((b > 0) * 0.1), 0.1),
+    (lambda a, b: a + b * np.where(two > 1, 3.0, 1.0), 3.0),
+    (lambda a, b: a + b * (np.uint8(100) + np.uint8(50)), 150.0),
+    (lambda a, b: a + b * (np.float32(1) / np.float32(3)), float(np.float32(1) / np.float32(3))),
+    (lambda a, b: a + b * np.where(b > 0, 1, 2) / 3, 1 / 3),
     (lambda a, b: a + b * math.tau, math.tau),
     (lambda a, b: a + b * (b // 0.1), 19.0),
     (lambda a, b: a + b * (7 // b), 3.0),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support import run_python
@@ -101,6 +103,38 @@ def test_other_handlers_miss_nothing(number: int) -> None:
         assert signal.getsignal(number) is handler
     finally:
         signal.signal(number, before)
+
+
+def test_no_signal_is_lost_if_a_handler_raises() -> None:
+    frames: list[Any] = []
+    before = signal.signal(signal.SIGTERM, lambda _, frame: frames.append(frame))
+
+    def block() -> None:
+        with interrupts_delayed():
+            signal.raise_signal(signal.SIGTERM)
+            signal.raise_signal(signal.SIGINT)
+
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            block()
+        assert frames[0].f_code
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_child_delays_nothing() -> None:
+    found: list[int] = []
+    before = signal.signal(signal.SIGTERM, lambda number, _: found.append(number))
+    try:
+        with interrupts_delayed():
+            pid = os.fork()
+            if pid == 0:
+                signal.raise_signal(signal.SIGTERM)
+                os._exit(not found)
+            assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 TIMEOUTS = """

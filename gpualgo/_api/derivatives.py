@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import cmath
 import functools
 import math
 import types
@@ -62,8 +61,12 @@ def rebound(
     return copy
 
 
-# Rules of functions that take arrays themselves, or none.
-_NATIVE = ("operator", "pair", "plain", "contains", "conversion", "philox")
+# Rules of functions that take arrays themselves, or none, which raises an error: frameworks convert
+# to other dtypes than kernels do.
+_NATIVE = (
+    *("operator", "pair", "plain", "contains", "conversion", "philox"),
+    *("construct", "bool", "cmath"),
+)
 
 
 class Framework:
@@ -81,17 +84,18 @@ class Framework:
         if isinstance(value, types.FunctionType):
             return rebound(value, self.of, self.builtins)
         if isinstance(value, types.ModuleType):
-            return _Namespace(self, value) if value in (np, math, cmath) else value
+            return _Namespace(self, value) if value in (np, math) else value
         entry = table.entry_of(value)
         if entry is None or entry.style in _NATIVE:
             return value
-        return functools.partial(self._call, value, entry.does)
+        name = f"whole_{entry.does}" if entry.style == "whole" else entry.does
+        return functools.partial(self._call, value, name)
 
     def _call(self, fn: Any, does: str, *args: Any) -> Any:
         if any(isinstance(arg, self.array) for arg in args):
             return getattr(self.library, does)(*args)
-        found = fn(*args)  # of Python's numbers, which a framework would round
-        return found.item() if isinstance(found, np.generic) else found
+        found = fn(*args)  # of Python's and NumPy's numbers, which a framework would round
+        return found[()] if isinstance(found, np.ndarray) else found
 
 
 class _Namespace:
@@ -131,7 +135,7 @@ def is_holomorphic(fn: Any) -> bool:
     return getattr(fn, "__name__", "") not in _OTHERS
 
 
-_OTHERS = {"abs", "absolute", "angle", "conj", "conjugate", "imag", "phase", "real", "sign"}
+_OTHERS = {"abs", "absolute", "angle", "conj", "conjugate", "imag", "real", "sign"}
 
 
 def names_in(code: types.CodeType) -> Iterator[str]:

@@ -143,8 +143,14 @@ class Plan:
         "_repeat", "_request", "temp_storage_bytes",
     )  # fmt: skip
 
+    def __copy__(self) -> Plan:
+        return self  # immutable
+
+    def __deepcopy__(self, memo: Any) -> Plan:
+        return self
+
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
-        raise TypeError("a plan cannot be pickled or copied; call gpualgo.prepare again")
+        raise TypeError("a plan cannot be pickled; call gpualgo.prepare in the other process")
 
     def __init__(self, request: Request, relook: Relook | None = None) -> None:
         """`relook`: returns the request for other arrays, if some arguments are lazy."""

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import gc
 import signal
-import threading
+import sys
 import weakref
 from collections.abc import Callable, Hashable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from gpualgo._base import forks
@@ -184,7 +184,9 @@ def paused() -> Iterator[None]:
 
 
 class _Block:
-    """Is alive while a block runs."""
+    """Is alive while a block runs; in a forked child it is over."""
+
+    is_over = False
 
 
 class _Handler:
@@ -199,7 +201,8 @@ class _Handler:
 
     @property
     def is_over(self) -> bool:
-        return self._block() is None
+        block = self._block()
+        return block is None or block.is_over
 
     def __call__(self, number: int, frame: Any) -> None:
         if not (self.has_kept or self.is_over):
@@ -211,32 +214,44 @@ class _Handler:
         self.before(number, frame)
 
 
+# Signals whose handlers often raise. To set a handler undoes what C code has set for a signal, such
+# as faulthandler.register, so others are left alone.
+_DELAYED = [
+    getattr(signal, name)
+    for name in ("SIGINT", "SIGTERM", "SIGALRM", "SIGHUP")
+    if hasattr(signal, name)
+]
+_blocks: weakref.WeakSet[_Block] = weakref.WeakSet()
+
+
 @contextmanager
 def interrupts_delayed() -> Iterator[None]:
     """Call Python's handlers of signals after the block; of a second signal at once.
 
     Those of a block around this one are left alone.
     """
-    block, handlers = _Block(), dict[Any, _Handler]()
-    if threading.current_thread() is threading.main_thread():  # which alone runs handlers
-        for number in signal.valid_signals():
+    block, handlers = _Block(), dict[int, _Handler]()
+    _blocks.add(block)
+    with suppress(ValueError):  # not in the main thread, which alone runs handlers
+        for number in _DELAYED:
             found: Any = signal.getsignal(number)
             own = found if isinstance(found, _Handler) else None
             if own is None or own.is_over:
                 before = found if own is None else own.before
                 if callable(before):
-                    handlers[number] = _Handler(block, before)
-                    signal.signal(number, handlers[number])
+                    handler = _Handler(block, before)
+                    signal.signal(number, handler)
+                    handlers[number] = handler
     try:
         yield
     finally:
-        for number, handler in handlers.items():
-            current: Any = signal.getsignal(number)
-            if current is handler:
-                signal.signal(number, handler.before)
-        for number, handler in handlers.items():
-            if handler.is_due:
-                handler.before(number, None)
+        with ExitStack() as due:  # calls all, even if one raises
+            for number, handler in reversed(handlers.items()):
+                current: Any = signal.getsignal(number)
+                if current is handler:
+                    signal.signal(number, handler.before)
+                if handler.is_due:
+                    due.callback(handler.before, number, sys._getframe())
 
 
 @forks.in_child
@@ -244,3 +259,5 @@ def _end_pauses() -> None:
     """Resume collection: threads of the parent may have paused it."""
     _pauses.clear()
     _Pause().end()
+    for block in list(_blocks):
+        block.is_over = True

@@ -134,7 +134,7 @@ def init_value(
         no_function(init, where, what)
         raise TypeError(
             f"{where}: {what} must be a Python or NumPy scalar, got {type(init).__name__}; "
-            "pass a number, or an array"
+            "pass a number, or an array with one for each result"
         )
     value = np.asarray(init)
     dtypes.check(value.dtype, f"{where}: {what}")

@@ -18,7 +18,6 @@ from jax.scipy import special
 
 from gpualgo._api.derivatives import Framework, is_holomorphic
 from gpualgo._base.errors import shown
-from gpualgo._operators.numpy_rules import table
 from gpualgo._operators.operator import Operator
 from gpualgo.jax._ffi import call, vary_alike
 
@@ -120,9 +119,10 @@ class Derived(NamedTuple):
 
     def at(self, left: Arrays, right: Arrays) -> Any:
         """Return both derivatives: [i][k] is of number i of the result by number k of a side."""
-        count = len(left)
+        count, dtype, shape = len(left), jnp.result_type(*left), left[0].shape
         if self.vjp is not None:
-            sides = [derivative(element(left), element(right)) for derivative in self.vjp]
+            both = [element([x.astype(dtype) for x in side]) for side in (left, right)]
+            sides = [derivative(*both) for derivative in self.vjp]
             sides = [[[side]] if count == 1 else side for side in sides]
             if any([len(numbers(row)) for row in numbers(side)] != [count] * count
                    for side in sides if count > 1):  # fmt: skip
@@ -132,15 +132,22 @@ class Derived(NamedTuple):
             fn = _jax.of(self.op.fn)
             if jnp.iscomplexobj(left[0]) and not is_holomorphic(self.op.fn):
                 raise TypeError("it is no holomorphic function")
-            results, pull = jax.vjp(
-                lambda *xs: numbers(fn(element(xs[:count]), element(xs[count:]))), *left, *right
-            )
-            if [x.shape for x in results] != [x.shape for x in left]:
-                raise TypeError(f"elements give results of shapes {[x.shape for x in results]}")
-            rows = [
-                pull(tuple(jnp.full_like(x, i == k) for k, x in enumerate(results)))
-                for i in range(count)
-            ]
+            given = [*left, *right]  # integers keep their dtype, and have no derivatives
+            wanted = [i for i, x in enumerate(given) if jnp.issubdtype(x.dtype, jnp.inexact)]
+
+            def computed(*numbers_wanted: Any) -> list[Any]:
+                xs = list(given)
+                for i, x in zip(wanted, numbers_wanted, strict=True):
+                    xs[i] = x
+                found = numbers(fn(element(xs[:count]), element(xs[count:])))
+                return [jnp.broadcast_to(jnp.asarray(x).astype(dtype), shape) for x in found]
+
+            results, pull = jax.vjp(computed, *[given[i] for i in wanted])
+            rows = [[jnp.zeros(shape, dtype)] * len(given) for _ in results]
+            for k, row in enumerate(rows):
+                found = pull([jnp.full_like(x, i == k) for i, x in enumerate(results)])
+                for i, x in zip(wanted, found, strict=True):
+                    row[i] = x
             return [row[:count] for row in rows], [row[count:] for row in rows]
         except Exception as error:
             reason = f"{type(error).__name__}: {error}".splitlines()[0]
@@ -172,16 +179,13 @@ class _Jax:
     logaddexp = staticmethod(_logaddexp)
 
     def __getattr__(self, does: str) -> Any:
-        if does in _CONVERSIONS:
-            dtype = jax.dtypes.canonicalize_dtype(does)
-            return lambda x: x.astype(dtype)
+        does = does.removeprefix("whole_")
         if does in ("max", "min"):
             both = jnp.maximum if does == "max" else jnp.minimum
             return lambda *xs: functools.reduce(both, xs)
         return getattr(jnp, does)
 
 
-_CONVERSIONS = (*table.CONSTRUCTED, "bool", "bfloat16")
 _jax = Framework(jax.Array, _Jax())
 
 
@@ -246,7 +250,8 @@ class Scan(NamedTuple):
             else:
                 before = [jnp.where(heads, jnp.asarray(init, y.dtype), y)
                           for init, y in zip(numbers(self.init), before, strict=True)]  # fmt: skip
-        xs = [x.astype(dtype) for x in xs]
+        xs = [x.astype(dtype if is_real else y.dtype)
+              for x, y, is_real in zip(xs, ys, are_real, strict=True)]  # fmt: skip
         left = [jnp.where(copied, x, y) for x, y in zip(xs, before, strict=True)]
         p, q = (
             [[jnp.where(are_real[i] and are_real[k], x, 0) for k, x in enumerate(row)]

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from gpualgo import Operator
+from gpualgo._pipeline import checks
 from gpualgo.torch import _operators as operators
 
 Values: TypeAlias = Tensor | tuple[Tensor, ...]
@@ -46,17 +47,17 @@ def axis_of(dim: int, xs: Sequence[Tensor], where: str) -> int:
 
 def size_of(value: Any, name: str, where: str) -> Any:
     """Return a number of elements."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer, torch.SymInt)):
-        raise TypeError(f"{where}: {name} is {value!r}, but must be an int")
-    if not isinstance(value, torch.SymInt) and value < 0:
+    if isinstance(value, torch.SymInt):
+        return value
+    value = checks.integer(value, name, where)
+    if value < 0:
         raise ValueError(f"{where}: {name} is {value}, but must not be negative")
     return value
 
 
 def check_flags(where: str, **flags: Any) -> None:
     for name, value in flags.items():
-        if not isinstance(value, (bool, np.bool_)):
-            raise TypeError(f"{where}: {name} is {value!r}, but must be a bool")
+        checks.flag_argument(value, name, where)
 
 
 def check_ordered(x: Tensor, where: str) -> None:

@@ -181,10 +181,13 @@ _operators[ADD] = Operator(as_operator(operator.add, "reduce", 2), "add", None, 
 # --- Derivatives of an operator, elementwise: functions of the arguments, which are tensors.
 
 
+def _is_inexact(x: Tensor) -> bool:
+    return bool(x.is_floating_point() or x.is_complex())
+
+
 def _tensors(xs: Sequence[Any]) -> list[Tensor]:
     """Return tensors and numbers as tensors; the numbers do not determine a result's dtype."""
-    are_inexact = any(isinstance(x, Tensor) and x.dtype.is_floating_point for x in xs)
-    are_inexact = are_inexact or any(isinstance(x, Tensor) and x.is_complex() for x in xs)
+    are_inexact = any(isinstance(x, Tensor) and _is_inexact(x) for x in xs)
     kinds = {float: torch.float64, complex: torch.complex128}
     if are_inexact:  # PyTorch computes with integers in float32
         xs = [float(x) if type(x) is int else x for x in xs]
@@ -192,7 +195,8 @@ def _tensors(xs: Sequence[Any]) -> list[Tensor]:
 
 
 _NAMES = {
-    "absolute": "abs", "fabs": "abs", "conjugate": "conj", "invert": "bitwise_not", "power": "pow",
+    "equal": "eq", "absolute": "abs", "fabs": "abs", "conjugate": "conj", "power": "pow",
+    "invert": "bitwise_not",
     "rint": "round", "left_shift": "bitwise_left_shift", "right_shift": "bitwise_right_shift",
     "max": "maximum", "min": "minimum",
 }  # fmt: skip
@@ -202,9 +206,9 @@ class _Torch:
     """PyTorch's functions by the names of computations, of tensors and numbers."""
 
     def __getattr__(self, does: str) -> Any:
+        if does.startswith("whole_"):  # a kernel's result is an int64
+            return lambda x: getattr(torch, does.removeprefix("whole_"))(x.to(torch.float64))
         found = getattr(torch, _NAMES.get(does, does))
-        if isinstance(found, torch.dtype):
-            return lambda x: x.to(found)
         if does in ("max", "min"):
             return lambda *xs: functools.reduce(found, _tensors(xs))
         return lambda *xs: found(*_tensors(xs))
@@ -239,7 +243,7 @@ _torch = Framework(Tensor, _Torch())
 
 
 class _AsNumbers(TorchFunctionMode):
-    """Within it `x += y` makes a new tensor, as of numbers, and integers may have any size."""
+    """Within it tensors are like numbers: `x += y` makes a new one, and integers have any size."""
 
     def __torch_function__(
         self, func: Any, types: Any, args: Any = (), kwargs: Any = None
@@ -253,7 +257,13 @@ class _AsNumbers(TorchFunctionMode):
             func = getattr(Tensor, name[:-1])
         elif name.startswith("__i") and hasattr(Tensor, plain := f"__{name[3:]}"):  # as __iand__
             func = getattr(Tensor, plain)
-        return func(*args, **(kwargs or {}))
+        found = func(*args, **(kwargs or {}))
+        if isinstance(found, Tensor) and _is_inexact(found) and name != "to":
+            given = [x for x in args if isinstance(x, Tensor)]
+            if given and not any(map(_is_inexact, given)):  # PyTorch computes it in float32
+                args = [x.to(torch.float64) if isinstance(x, Tensor) else x for x in args]
+                return func(*args, **(kwargs or {}))
+        return found
 
 
 def partials(parsed: Operator, left: Sequence[Tensor], right: Sequence[Tensor]) -> Any:
@@ -311,25 +321,34 @@ def _derived(parsed: Operator, left: Sequence[Tensor], right: Sequence[Tensor]) 
         pairs = [[each.reshape(1).expand(2) for each in side] for side in (left, right)]
         found = _derived(parsed, *pairs)
         return [[[x[:1].reshape_as(left[0]) for x in row] for row in side] for side in found]
-    count, dtype = len(left), dtype_of(left)
-    left, right = ([x.to(dtype) for x in side] for side in (left, right))
+    count, dtype, device = len(left), dtype_of(left), left[0].device
+    # Integers keep their dtype, and have no derivatives.
+    given = [x.to(dtype) if _is_inexact(x) else x for x in (*left, *right)]
+    wanted = [i for i, x in enumerate(given) if _is_inexact(x)]
     fn = _torch.of(parsed.fn.fn)
     if dtype.is_complex and not is_holomorphic(parsed.fn.fn):
         raise TypeError(f"{parsed.where}: op has no gradient, as it is no holomorphic function")
 
     def computed(*numbers: Tensor) -> tuple[Tensor, ...]:
+        xs = list(given)
+        for i, x in zip(wanted, numbers, strict=True):
+            xs[i] = x
         with _AsNumbers():
-            found = fn(element(numbers[:count]), element(numbers[count:]))
+            found = fn(element(xs[:count]), element(xs[count:]))
         results = found if isinstance(found, tuple) else (found,)
-        return tuple([torch.as_tensor(each).to(left[0]).expand_as(left[0]) for each in results])
+        of_dtype = [torch.as_tensor(each).to(device, dtype) for each in results]
+        return tuple([each.expand_as(left[0]) for each in of_dtype])
 
     try:
-        results, pull = torch.func.vjp(computed, *left, *right)
+        results, pull = torch.func.vjp(computed, *[given[i] for i in wanted])
         zeros = [torch.zeros_like(each) for each in results]
-        rows = [
-            pull((*zeros[:i], torch.ones_like(each), *zeros[i + 1 :]))
-            for i, each in enumerate(results)
-        ]
+        rows = []
+        for i, each in enumerate(results):
+            row = [torch.zeros_like(x, dtype=dtype) for x in given]
+            found = pull((*zeros[:i], torch.ones_like(each), *zeros[i + 1 :]))
+            for k, derivative in zip(wanted, found, strict=True):
+                row[k] = derivative
+            rows.append(row)
     except (TypeError, RuntimeError, AttributeError, ValueError, ArithmeticError) as error:
         raise TypeError(
             f"{parsed.where}: op has no gradient that PyTorch can derive ({error}); pass "

@@ -200,10 +200,13 @@ def histogram(
         return found
     if range is None:
         raise ValueError("histogram: range is needed; pass (low, high), or edges as a tensor")
-    if not isinstance(range, (tuple, list)) or len(range) != 2:
-        raise TypeError(f"histogram: range is {range!r}, but must be two numbers, (low, high)")
+    try:
+        low, high = map(float, range)
+    except (TypeError, ValueError):
+        message = f"histogram: range is {range!r}, but must be two numbers, (low, high)"
+        raise TypeError(message) from None
     bins = size_of(bins, "bins", "histogram")
-    found = ops.counts(x, weights, None, bins, float(range[0]), float(range[1]))
+    found = ops.counts(x, weights, None, bins, low, high)
     return found
 
 

@@ -412,13 +412,17 @@ def test_an_init_of_one_element_is_read_at_the_recording(backend: Backend) -> No
     assert backend.to_host(sums)[-1] == 30
 
 
-@pytest.mark.parametrize("copied", [pickle.dumps, copy.copy, copy.deepcopy])
-def test_plans_and_graphs_are_not_copied(backend: Backend, copied: Any) -> None:
+def test_plans_and_graphs_are_not_pickled(backend: Backend) -> None:
     x = backend.to_device(np.arange(8.0))
     plan = ga.prepare(ga.reduce, x)
     plan(x)
     with ga.graph(None if backend.name == "cuda" else "cpu") as g:
         ga.reduce(x)
-    for made, name in ((plan, "plan"), (g, "graph")):
-        with pytest.raises(TypeError, match=f"^a {name} cannot be pickled or copied; "):
-            copied(made)
+    with pytest.raises(TypeError, match=r"^a plan cannot be pickled; "):
+        pickle.dumps(plan)
+    with pytest.raises(TypeError, match=r"^a graph cannot be pickled or copied; "):
+        pickle.dumps(g)
+    with pytest.raises(TypeError, match=r"^a graph cannot be pickled or copied; "):
+        copy.deepcopy(g)
+    assert copy.copy(plan) is plan
+    assert copy.deepcopy(plan)(x) == 28

@@ -6,12 +6,13 @@ import cmath
 from math import erf
 from typing import Any
 
+import numpy as np
 import pytest
 
 jax = pytest.importorskip("jax", reason="it comes by the extra jax")
 
 import jax.numpy as jnp  # noqa: E402
-from derivatives import OPERATORS, POINTS, difference, every_function  # noqa: E402
+from derivatives import OPERATORS, POINTS, by_number, difference, every_function  # noqa: E402
 
 import gpualgo.jax as gj  # noqa: E402
 
@@ -28,7 +29,7 @@ def test_every_function() -> None:
     refused = {}
     for name, g, op in every_function():
         for b in POINTS:
-            wanted = difference(name, g, b)
+            wanted = difference(g, b)
             if wanted is None:
                 continue
             try:
@@ -56,10 +57,24 @@ def test_numbers_of_operators_are_pythons() -> None:
     assert found == pytest.approx(2 / math.sqrt(math.pi) * math.exp(-0.25), rel=1e-6)
 
 
+def test_pairs() -> None:
+    v, numbers = jnp.array([1.5, 2.5]), jnp.array([1 << 24, (1 << 24) + 1])
+    found = jax.grad(lambda v: gj.inclusive_scan((v, numbers), None, by_number)[0][1])(v)
+    assert found.tolist() == [1, 1]  # float32 does not hold the second number
+    found = jax.grad(lambda v: gj.reduce(v, None, lambda a, b: 1.0))(v)
+    assert found.tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("converted", [int, float, bool, np.int64, np.float32])
+def test_conversions_have_no_gradient(converted: Any) -> None:
+    with pytest.raises(TypeError, match="cannot be differentiated by jax"):
+        _gradient(lambda a, b: a + b * converted(b), 1.0, 2.0)
+
+
 def test_complex_operators() -> None:
     magnitude = abs
     x = jnp.array([1 + 2j, 2 - 1j])
     with pytest.raises(TypeError, match="no holomorphic function"):
         jax.grad(lambda x: gj.reduce(x, None, lambda a, b: a + magnitude(b)).real)(x)
-    found = jax.grad(lambda x: gj.reduce(x, None, lambda a, b: a + cmath.exp(b)).real)(x)
+    found = jax.grad(lambda x: gj.reduce(x, None, lambda a, b: a + np.exp(b)).real)(x)
     assert complex(found[1]) == pytest.approx(cmath.exp(2 - 1j), rel=1e-6)

@@ -106,7 +106,7 @@ CASES: list[tuple[Function, str]] = [
     (lambda a: a + np.random.random(), r"np\.random\.random.*as an array"),  # noqa: NPY002
     (lambda a: a + random.random(), r"random\.random.*as an array"),
     (lambda a: a + drawn(), "random.*as an array"),
-    (lambda a: np.sum(a), r"np\.sum.*combines the elements of an array"),
+    (lambda a: np.sum(a), r"np\.sum.*write it out"),
     (lambda a: np.sort(a)[0], r"np\.sort"),
     (lambda a: math.factorial(a), r"math\.factorial"),
     (lambda a: operator.matmul(a, a), r"operator\.matmul"),

@@ -523,17 +523,17 @@ def _ignoring(indices: torch.Tensor, x: torch.Tensor, size: int, *_: Any) -> tor
         (lambda x: gt.reduce(x[None], x), ValueError, r"init has shape \(4,\) and must"),
         (lambda x: gt.reduce(x.byte(), -1, max), ValueError, "init -1 is out of range for torch.u"),
         (lambda x: gt.select(x.int(), x > 1, fill_value=0.5), TypeError, r"init is 0\.5, and x"),
-        (lambda x: gt.select(x, x > 1, size=2.0), TypeError, r"size is 2\.0, but must be an int"),
+        (lambda x: gt.select(x, x > 1, size=2.0), TypeError, r"size must be an int, got 2\.0"),
         (lambda x: gt.select(x, x > 1, size=-1), ValueError, "size is -1, but must not be neg"),
         (lambda x: gt.select(x, lambda a: a), TypeError, "^select: predicate returns float64; ret"),
         (lambda x: gt.reduce_by_index(x.int(), x, -1), ValueError, "size is -1, but must not"),
-        (lambda x: gt.reduce_by_key(x.int(), x, size=True), TypeError, "size is True, but must be"),
-        (lambda x: gt.top_k(x, True), TypeError, "k is True, but must be an int"),
-        (lambda x: gt.histogram(x, 2.0, (0, 1)), TypeError, r"bins is 2\.0, but must be an int"),
+        (lambda x: gt.reduce_by_key(x.int(), x, size=True), TypeError, "size must be an int, got"),
+        (lambda x: gt.top_k(x, True), TypeError, "^top_k: k must be an int, got True"),
+        (lambda x: gt.histogram(x, 2.0, (0, 1)), TypeError, r"bins must be an int, got 2\.0"),
         (lambda x: gt.histogram(x, 2, 5), TypeError, "range is 5, but must be two numbers"),
         (lambda x: gt.histogram(x, 2, (0, 1), weights=x > 0), TypeError, "weights has dtype torch"),
-        (lambda x: gt.sort(x, descending=1), TypeError, "descending is 1, but must be a bool"),
-        (lambda x: gt.inclusive_scan(x, reverse=1), TypeError, "reverse is 1, but must be a bool"),
+        (lambda x: gt.sort(x, descending=1), TypeError, "descending must be True or False"),
+        (lambda x: gt.inclusive_scan(x, reverse=1), TypeError, "reverse must be True or False"),
         (lambda x: gt.sort(x.cfloat()), TypeError, "^sort: x has dtype .*, whose numbers have no"),
         (lambda x: gt.sort((x, x)), TypeError, "got tuple instead of a tensor; pass one tensor"),
         (lambda x: gt.linear_recurrence(x, x[:2]), ValueError, "do not broadcast together"),
@@ -576,6 +576,13 @@ def _ignoring(indices: torch.Tensor, x: torch.Tensor, size: int, *_: Any) -> tor
 def test_what_is_refused(call: Callable[..., Any], error: type[Exception], match: str) -> None:
     with pytest.raises(error, match=match):
         call(of_torch.numbers((4,), "cpu"))
+
+
+def test_sizes_and_ends_that_are_tensors() -> None:
+    x, index = torch.tensor([3.0, 1.0]), torch.tensor([0, 2])
+    assert gt.reduce_by_index(index, x, index.max() + 1, 0.0).tolist() == [3, 0, 1]
+    assert gt.histogram(x, 2, torch.tensor([0.0, 4.0])).tolist() == [1, 1]
+    assert gt.histogram(x, np.int64(2), np.array([0.0, 4.0])).tolist() == [1, 1]
 
 
 def test_vmap_of_no_rows() -> None:

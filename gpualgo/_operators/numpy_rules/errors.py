@@ -276,7 +276,7 @@ def _reason(full: str, root: str) -> str:
         return "which a kernel cannot do; return a value, and print the result"
     if full.rpartition(".")[2] in ("sum", "prod", "max", "amax", "min", "amin", "all", "any"):
         return (
-            "which combines the elements of an array, but op gets numbers; for a reduction pass "
+            "which kernels do not have; write it out, as in a + b or max(a, b); a reduction takes "
             "operator.add, operator.mul, max or min"
         )
     return (
