@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+import pytest
 
 from gpualgo._operators.numpy_rules import table
 
@@ -55,6 +56,23 @@ def difference(g: Any, b: float) -> float | None:
     except (TypeError, ValueError, ArithmeticError):
         return None
     return found if math.isfinite(found) else None
+
+
+def refused_of_all(gradient: Callable[..., Any]) -> dict[str, str]:
+    """Compare ``gradient(op, a, b)`` with differences; return what it refuses, with the errors."""
+    refused = {}
+    for name, g, op in every_function():
+        for b in POINTS:
+            wanted = difference(g, b)
+            if wanted is None:
+                continue
+            try:
+                found = gradient(op, 0.25, b)
+            except TypeError as error:
+                refused[name] = str(error)
+                continue
+            assert found == pytest.approx(wanted, rel=1e-5, abs=1e-5), (name, b)
+    return refused
 
 
 def weighted(b: Any) -> Any:

@@ -130,7 +130,7 @@ class Derived(NamedTuple):
             return sides
         try:
             fn = _jax.of(self.op.fn)
-            if jnp.iscomplexobj(left[0]) and not is_holomorphic(self.op.fn):
+            if jnp.issubdtype(dtype, jnp.complexfloating) and not is_holomorphic(self.op.fn):
                 raise TypeError("it is no holomorphic function")
             given = [*left, *right]  # integers keep their dtype, and have no derivatives
             wanted = [i for i, x in enumerate(given) if jnp.issubdtype(x.dtype, jnp.inexact)]
