@@ -1,4 +1,4 @@
-"""What `gpualgo.torch` and `gpualgo.jax` share: the recurrence of gradients, functions rebound."""
+"""What `gpualgo.torch` and `gpualgo.jax` share: recurrences, operators and their derivatives."""
 
 from __future__ import annotations
 
@@ -6,14 +6,18 @@ import builtins
 import functools
 import math
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
+from gpualgo._base.errors import shown
 from gpualgo._operators.key import facts_of, python_function
 from gpualgo._operators.numpy_rules import table
 from gpualgo._operators.tokens import contents_of
+from gpualgo._pipeline import checks
+
+MOST_NUMBERS = 2  # of an element that has a gradient
 
 
 def compose(f: Any, g: Any) -> Any:
@@ -61,6 +65,39 @@ def rebound(
     return copy
 
 
+def element(xs: Sequence[Any]) -> Any:
+    return xs[0] if len(xs) == 1 else tuple(xs)
+
+
+def numbers(value: Any) -> tuple[Any, ...]:
+    return value if isinstance(value, tuple) else (value,)
+
+
+def extent(value: Any, name: str, where: str) -> int:
+    """Return a length of results as an int."""
+    found = checks.integer(value, name, where)
+    if found < 0:
+        raise ValueError(f"{where}: {name} is {found}, but must not be negative")
+    return found
+
+
+def given_of(vjp: Any, where: str, copied: Callable[[Any], Any]) -> tuple[Any, Any] | None:
+    """Return the functions of `vjp=`, copied, or None."""
+    if vjp is None:
+        return None
+    if not (isinstance(vjp, tuple) and len(vjp) == 2 and all(map(callable, vjp))):
+        raise TypeError(
+            f"{where}: vjp must be a tuple of two functions, the derivatives of op by its left and "
+            f"its right argument, got {type(vjp).__name__}"
+        )
+    return copied(vjp[0]), copied(vjp[1])
+
+
+def both_of(vjp: tuple[Any, Any]) -> Callable[..., Any]:
+    """Return one function for both derivatives."""
+    return lambda a, b: (vjp[0](a, b), vjp[1](a, b))
+
+
 # Rules of functions that take arrays themselves, or none, which raises an error: frameworks convert
 # to other dtypes than kernels do.
 _NATIVE = (
@@ -70,13 +107,37 @@ _NATIVE = (
 
 
 class Framework:
-    """What computes with a framework's arrays as operators do with numbers."""
+    """What computes with a framework's arrays as operators do with numbers.
 
-    def __init__(self, array: type, library: Any) -> None:
-        """`library` has functions of arrays by the names of computations (`does` of an Entry)."""
-        self.array, self.library = array, library
+    A subclass has `name`; `array`, the type; `module`, the framework's functions by NumPy's names;
+    `vjp`, as `jax.vjp`; `detach`, how an array gets no gradient; and functions of arrays by the
+    names of computations (`does` of an Entry).
+    """
+
+    name: str
+    detach: str
+    array: type
+    module: Any
+    vjp: Callable[..., Any]
+
+    def __init__(self) -> None:
         values = vars(builtins).items()
         self.builtins = {name: self.of(value) for name, value in values if table.entry_of(value)}
+
+    def is_inexact(self, x: Any) -> bool:
+        """Return whether the elements of an array are floats or complex numbers."""
+        raise NotImplementedError
+
+    def is_complex(self, dtype: Any) -> bool:
+        raise NotImplementedError
+
+    def call(self, fn: Any, *args: Any) -> Any:
+        """Return ``fn(*args)``, where arrays are like numbers."""
+        return fn(*args)
+
+    def typed(self, x: Any, like: Any, dtype: Any) -> Any:
+        """Return a number or an array as an array of a dtype, with the shape of `like`."""
+        raise NotImplementedError
 
     def of(self, value: Any) -> Any:
         """Return what stands for a function, or for a variable that it reads."""
@@ -93,9 +154,94 @@ class Framework:
 
     def _call(self, fn: Any, does: str, *args: Any) -> Any:
         if any(isinstance(arg, self.array) for arg in args):
-            return getattr(self.library, does)(*args)
+            return getattr(self, does)(*args)
         found = fn(*args)  # of Python's and NumPy's numbers, which a framework would round
         return found[()] if isinstance(found, np.ndarray) else found
+
+    def partials(
+        self, fn: Any, vjp: Any, left: Sequence[Any], right: Sequence[Any], where: str
+    ) -> Any:
+        """Return the derivatives of an operator by its left and its right argument.
+
+        Each is [i][k], of number i of the result by number k of the argument; those of integers
+        are 0. `vjp(a, b)` returns both; if it is None, the framework derives them.
+        """
+        n = len(left)
+        if n > MOST_NUMBERS:
+            raise TypeError(
+                f"{where}: elements of {n} numbers have no gradient, only those of one or two; "
+                f"{self.detach}"
+            )
+        dtype = functools.reduce(self.module.promote_types, [x.dtype for x in left])
+        if vjp is None:
+            try:
+                sides = self._derived(fn, left, right, dtype)
+            except Exception as error:
+                reason = f"{type(error).__name__}: {error}".splitlines()[0]
+                raise TypeError(
+                    f"{where}: op has no gradient that {self.name} can derive from {shown(fn)} "
+                    f"({reason}); pass vjp=(left, right), functions of arrays for its two partial "
+                    "derivatives"
+                ) from error
+        else:
+            found = vjp(element(left), element(right))
+            rows = [x if isinstance(x, (tuple, list)) else [[x]] for x in found]
+            try:
+                sides = [[[self.typed(x, left[0], dtype) for x in row] for row in side]
+                         for side in rows]  # fmt: skip
+            except (TypeError, ValueError, RuntimeError) as error:
+                raise TypeError(f"{where}: vjp returns what is no derivative ({error})") from error
+        if any([len(row) for row in side] != [n] * n for side in sides):
+            raise TypeError(f"{where}: vjp must return {n} rows of {n} for elements of {n}")
+        return [
+            [row if self.is_inexact(x) else list(map(self.module.zeros_like, row))
+             for row, x in zip(side, left, strict=True)]
+            for side in sides
+        ]  # fmt: skip
+
+    def _derived(self, fn: Any, left: Sequence[Any], right: Sequence[Any], dtype: Any) -> Any:
+        if self.is_complex(dtype) and not is_holomorphic(fn):
+            raise TypeError("it is no holomorphic function")
+        count = len(left)
+        # Integers keep their dtype, and have no derivatives.
+        given = [self.typed(x, x, dtype) if self.is_inexact(x) else x for x in (*left, *right)]
+        wanted = [i for i, x in enumerate(given) if self.is_inexact(x)]
+        bound = self.of(fn)
+
+        def computed(*inexact: Any) -> list[Any]:
+            xs = list(given)
+            for i, x in zip(wanted, inexact, strict=True):
+                xs[i] = x
+            found = numbers(self.call(bound, element(xs[:count]), element(xs[count:])))
+            return [self.typed(x, left[0], dtype) for x in found]
+
+        results, pull = self.vjp(computed, *[given[i] for i in wanted])
+        rows = [[self.module.zeros_like(x, dtype=dtype) for x in given] for _ in results]
+        for k, row in enumerate(rows):
+            found = pull([self.module.full_like(x, i == k) for i, x in enumerate(results)])
+            for i, x in zip(wanted, found, strict=True):
+                row[i] = x
+        return [row[:count] for row in rows], [row[count:] for row in rows]
+
+    def pulled_weights(self, g: Any, x: Any, edges: Any, last: Any) -> Any:
+        """Return the gradient of a histogram's weights: for each sample that of its bin.
+
+        `edges` are the least numbers of x's dtype in each bin, and behind the last one, if there
+        are such; `last` is the end of the last bin, which has it.
+        """
+        size, where = len(g), self.module.where
+        bins = self.module.searchsorted(edges, x, side="right") - 1
+        bins = where((x == edges[-1]) & (last >= edges[-1]), size - 1, bins)
+        inside = (bins >= 0) & (bins < size) & (x == x)
+        return where(inside, g[where(inside, bins, 0)], 0)
+
+    def whole_edges(self, edges: Any, dtype: Any) -> Any:
+        """Return the least integers of a dtype that reach an array of edges, or the greatest."""
+        limits, where = self.module.iinfo(dtype), self.module.where
+        have = edges < limits.max + 1.0
+        least = where(have, self.module.ceil(edges.clip(float(limits.min))), 0)
+        least = self.typed(least, least, dtype)
+        return where(have, least, self.module.full_like(least, limits.max))
 
 
 class _Namespace:

@@ -27,23 +27,10 @@ from gpualgo.jax._folds import (
 from gpualgo.jax._orders import Selected, argsort, histogram, searchsorted, select, sort, top_k
 
 __all__ = [
-    "ReducedByKey",
-    "Selected",
-    "argsort",
-    "exclusive_scan",
-    "histogram",
-    "inclusive_scan",
-    "linear_recurrence",
-    "reduce",
-    "reduce_by_index",
-    "reduce_by_key",
-    "searchsorted",
-    "segmented_exclusive_scan",
-    "segmented_inclusive_scan",
-    "segmented_reduce",
-    "select",
-    "sort",
+    "ReducedByKey", "Selected", "argsort", "exclusive_scan", "histogram", "inclusive_scan",
+    "linear_recurrence", "reduce", "reduce_by_index", "reduce_by_key", "searchsorted",
+    "segmented_exclusive_scan", "segmented_inclusive_scan", "segmented_reduce", "select", "sort",
     "top_k",
-]
+]  # fmt: skip
 
 _show_signatures(*(globals()[name] for name in __all__))

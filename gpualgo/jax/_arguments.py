@@ -9,13 +9,20 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from gpualgo._api.derivatives import functions_of, rebound, variables_of
+from gpualgo._api.derivatives import (
+    both_of,
+    functions_of,
+    given_of,
+    numbers,
+    rebound,
+    variables_of,
+)
 from gpualgo._base import dtypes
 from gpualgo._base.errors import shown
 from gpualgo._operators.key import frozen
 from gpualgo._operators.operator import Operator, check_associativity
 from gpualgo._pipeline import checks
-from gpualgo.jax._gradients import Derived, numbers
+from gpualgo.jax._gradients import Scan
 
 
 def is_array(x: Any) -> bool:
@@ -89,32 +96,25 @@ def function(fn: Any, where: str) -> Any:
 _NUMBERS = "an operator in a jax program captures Python and NumPy numbers only"
 
 
-def fold(
-    where: str, xs: list[Any], init: Any, op: Any, dtype: Any, vjp: Any
-) -> tuple[Any, Derived, tuple[np.dtype[Any], ...]]:
-    """Return init of arrays or Python numbers, or None; the operator; the accumulators' dtypes."""
-    if vjp is not None and not (isinstance(vjp, tuple) and len(vjp) == 2):
-        raise TypeError(f"{where}: vjp must be a tuple of two functions, (d_left, d_right)")
+def scan(where: str, xs: list[Any], init: Any, op: Any, dtype: Any, vjp: Any) -> Scan:
+    """Return a scan by an operator, with Python numbers or arrays as initial values."""
+    given = given_of(vjp, where, lambda derivative: rebound(derivative, lambda value: value, {}))
     op = getattr(np, op.__name__) if isinstance(op, jnp.ufunc) else op  # jnp.maximum, say
     op = op if isinstance(op, Operator) else Operator(op)
     check_associativity(op, where)
     op = function(op, where)
-    if vjp is not None:
-        vjp = tuple([rebound(derivative, lambda value: value, {}) for derivative in vjp])
     if len(xs) > 1:
         if dtype is not None:
             raise TypeError(f"{where}: tuples have no dtype=; convert their arrays")
         if init is not None and not (isinstance(init, tuple) and len(init) == len(xs)):
             raise TypeError(f"{where}: init must be a tuple of {len(xs)} for x, a tuple")
-        if init is not None:
-            init = tuple([i.item() if isinstance(i, np.generic) else i for i in init])
-        return init, Derived(op, vjp), tuple([x.dtype for x in xs])
-    (x,) = xs
-    if dtype is None:
+        accs = [x.dtype for x in xs]
+    else:
         is_strong = isinstance(init, np.generic) or (is_array(init) and not _is_weak(init))
-        dtype = init.dtype if is_strong else x.dtype
-    acc = checks.accumulator(x, None, canonical(dtype, where), where)
-    return init.item() if isinstance(init, np.generic) else init, Derived(op, vjp), (acc,)
+        dtype = dtype if dtype is not None else init.dtype if is_strong else xs[0].dtype
+        accs = [checks.accumulator(xs[0], None, canonical(dtype, where), where)]
+    init = jax.tree.map(lambda i: i.item() if isinstance(i, np.generic) else i, init)
+    return Scan(where, where, init, op, given and both_of(given), tuple(accs))
 
 
 def _is_weak(x: Any) -> bool:
@@ -141,20 +141,11 @@ def first_value(init: Any, dtype: np.dtype[Any], shape: Any, where: str) -> Any:
         ) from error
 
 
-def number(init: Any, where: str) -> Any:
+def check_number(init: Any, where: str) -> None:
     if any(map(is_array, numbers(init))):
         raise TypeError(
             f"{where}: init must be a number, got an array; combine it with the results"
         )
-    return init
-
-
-def extent(value: Any, name: str, where: str) -> int:
-    """Return a length of results as an int."""
-    found = checks.integer(value, name, where)
-    if found < 0:
-        raise ValueError(f"{where}: {name} is {found} and must not be negative")
-    return found
 
 
 def canonical(dtype: Any, where: str) -> np.dtype[Any]:

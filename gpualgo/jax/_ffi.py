@@ -205,33 +205,25 @@ def _handle(platform: str, frame_address: Any) -> int | None:
     return None
 
 
-def _of_libm(name: str) -> Any:
-    """Return a function of the C library's floating-point environment; None where it differs."""
-    try:
-        found = getattr(ctypes.CDLL("libm.so.6"), name)  # glibc
-    except (OSError, AttributeError):
-        return None
-    found.argtypes = [ctypes.c_void_p]
-    return found
-
-
-_get_environment, _set_environment = _of_libm("fegetenv"), _of_libm("fesetenv")
-_DEFAULT_ENVIRONMENT = -1
+try:
+    _libm: Any = ctypes.CDLL("libm.so.6")  # glibc
+except OSError:
+    _libm = None
 
 
 @contextmanager
 def _with_subnormals() -> Iterator[None]:
     """Compute with subnormal numbers, which XLA's threads take for zero."""
-    if _set_environment is None:
+    if _libm is None:
         yield
         return
     saved = ctypes.create_string_buffer(64)  # a fenv_t has 32 bytes on x86-64, 8 on Arm
-    _get_environment(saved)
-    _set_environment(_DEFAULT_ENVIRONMENT)
+    _libm.fegetenv(saved)
+    _libm.fesetenv(ctypes.c_void_p(-1))  # the default one
     try:
         yield
     finally:
-        _set_environment(saved)
+        _libm.fesetenv(saved)
 
 
 def _run_frame(frame: Any, stream: int | None) -> None:

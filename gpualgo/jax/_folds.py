@@ -10,18 +10,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from gpualgo._api.derivatives import element, extent, numbers
 from gpualgo._pipeline import checks
 from gpualgo.jax import _arguments as arguments
+from gpualgo.jax import _gradients as gradients
 from gpualgo.jax._ffi import call
-from gpualgo.jax._gradients import (
-    Scan,
-    differentiable,
-    element,
-    numbers,
-    pull_sum_or_extreme,
-    recurrence,
-    starts,
-)
+from gpualgo.jax._gradients import Scan, differentiable
 from gpualgo.jax._orders import argsort
 
 
@@ -79,32 +73,28 @@ def reduce(
     """
     where = "reduce"
     xs = arguments.arrays(x, where)
-    init, derived, accs = arguments.fold(where, xs, init, op, dtype, vjp)
+    scan = arguments.scan(where, xs, init, op, dtype, vjp)._replace(name="inclusive_scan")
     ndim = xs[0].ndim
     axis = range(ndim) if axis is None else axis
     axis = [checks.integer(a, "axis", where) for a in (axis if np.iterable(axis) else (axis,))]
     kept = sorted(a - ndim for a in np.lib.array_utils.normalize_axis_tuple(axis, ndim))
-    axes, has_array = tuple(kept), any(map(arguments.is_array, numbers(init)))
+    axes, has_array = tuple(kept), any(map(arguments.is_array, numbers(scan.init)))
     if has_array or not axes:
         xs, axes = [_rows(x, axes) for x in xs], (-1,)
     if has_array:
-        xs, init = _with_first(xs, accs, init, -1, False, where), None
+        xs, scan = _with_first(xs, scan, where), scan._replace(init=None)
     shape = tuple(n for i, n in enumerate(xs[0].shape, -xs[0].ndim) if i not in axes)
-    scan = Scan("inclusive_scan", init, derived, accs)
 
     def forward(*xs: Any) -> Any:
-        results = [(shape, acc) for acc in accs]
-        return call(where, xs, results, init, derived.op, axis=axes, **scan.options)
+        results = [(shape, acc) for acc in scan.dtypes]
+        return call(where, xs, results, scan.init, scan.op, axis=axes, **scan.options)
 
     def pull(xs: Any, ys: Any, g: Any) -> Any:
         if not xs[0].size:
             return [None] * len(xs)
-        gx = None if len(xs) > 1 else pull_sum_or_extreme(
-            derived.name, xs[0], jnp.expand_dims(ys[0], axes), jnp.expand_dims(g[0], axes),
-            lambda values: values.sum(axes, keepdims=True),
-        )  # fmt: skip
-        if gx is not None:
-            return (gx,)
+        if scan.is_sum_or_extreme:
+            y, gy = (jnp.expand_dims(each[0], axes) for each in (ys, g))
+            return [scan.shared(xs[0], y, gy, lambda marks: marks.sum(axes, keepdims=True))]
         last = lambda *xs: tuple(y[..., -1] for y in scan([_rows(x, axes) for x in xs]))  # noqa: E731
         return jax.vjp(last, *xs)[1](g)
 
@@ -119,16 +109,14 @@ def _rows(x: Any, axes: tuple[int, ...]) -> Any:
     return x.reshape(*rows, math.prod(x.shape[len(rows) :]))
 
 
-def _with_first(
-    xs: list[Any], accs: Any, init: Any, axis: int, reverse: bool, where: str
-) -> list[Any]:
-    """Return arrays of dtypes `accs` with initial values before the first element of each row."""
+def _with_first(xs: list[Any], scan: Scan, where: str) -> list[Any]:
+    """Return arrays of the accumulators' dtypes with initial values before each row's elements."""
     shape, found = list(xs[0].shape), []
-    del shape[axis]
-    for x, acc, value in zip(xs, accs, numbers(init), strict=True):
-        first = jnp.expand_dims(arguments.first_value(value, acc, shape, where), axis)
-        x = x.astype(acc)
-        found.append(jnp.concatenate([x, first] if reverse else [first, x], axis))
+    del shape[scan.axis]
+    for x, acc, value in zip(xs, scan.dtypes, numbers(scan.init), strict=True):
+        first = jnp.expand_dims(arguments.first_value(value, acc, shape, where), scan.axis)
+        pair = [first, x.astype(acc)]
+        found.append(jnp.concatenate(pair[::-1] if scan.reverse else pair, scan.axis))
     return found
 
 
@@ -182,14 +170,13 @@ def _scan(
 ) -> Any:
     found = [arguments.along(axis, each, where) for each in arguments.arrays(x, where)]
     xs, axis = [x for x, _ in found], found[0][1]
-    init, derived, accs = arguments.fold(where, xs, init, op, dtype, vjp)
-    reverse = bool(reverse)
-    if not any(map(arguments.is_array, numbers(init))):
-        return element(Scan(where, init, derived, accs, axis, reverse)(xs))
-    scan = Scan("inclusive_scan", None, derived, accs, axis, reverse)
-    start = int((where == "exclusive_scan") == reverse)
+    scan = arguments.scan(where, xs, init, op, dtype, vjp)
+    scan = scan._replace(axis=axis, reverse=bool(reverse))
+    if not any(map(arguments.is_array, numbers(scan.init))):
+        return element(scan(xs))
+    start = int((where == "exclusive_scan") == scan.reverse)
     stop = start + xs[0].shape[axis]
-    ys = scan(_with_first(xs, accs, init, axis, reverse, where))
+    ys = scan._replace(name="inclusive_scan", init=None)(_with_first(xs, scan, where))
     return element([jax.lax.slice_in_dim(y, start, stop, axis=axis) for y in ys])
 
 
@@ -232,7 +219,7 @@ def linear_recurrence(
     if init is not None and b.size:
         first = (..., -1 if reverse else 0, *[slice(None)] * (-axis - 1))
         b = b.at[first].add(a[first] * arguments.first_value(init, dtype, b[first].shape, where))
-    return recurrence([a], [b], axis, bool(reverse))[0]
+    return gradients.recurrence([a], [b], axis, bool(reverse))[0]
 
 
 # --- Segments, indices and keys.
@@ -260,10 +247,10 @@ def segmented_reduce(
     shape, n = (max(offsets.shape[0] - 1, 0),), xs[0].shape[0]
 
     def groups(offsets: Any) -> tuple[Any, Any]:
-        return starts(offsets, n)[0] - 1, offsets
+        return gradients.starts(offsets, n)[0] - 1, offsets
 
     results = [(shape, acc) for acc in scan.dtypes]
-    return element(_reduce_groups(where, [*xs, offsets], results, slice(None), groups, scan))
+    return element(_reduce_groups(where, xs, offsets, results, slice(None), groups, scan))
 
 
 def segmented_inclusive_scan(
@@ -309,8 +296,8 @@ def _segments(
 ) -> tuple[Any, Any, Scan]:
     xs = arguments.arrays(x, where, 1)
     offsets = arguments.array(offsets, f"{where}: offsets", 1)
-    init, derived, accs = arguments.fold(where, xs, init, op, dtype, vjp)
-    return xs, offsets, Scan(where, arguments.number(init, where), derived, accs)
+    arguments.check_number(init, where)
+    return xs, offsets, arguments.scan(where, xs, init, op, dtype, vjp)
 
 
 def reduce_by_index(
@@ -331,7 +318,7 @@ def reduce_by_index(
     Array([2, 0, 8, 0], dtype=int32)
     """
     where = "reduce_by_index"
-    size = arguments.extent(size, "size", where)
+    size = extent(size, "size", where)
     x, indices = arguments.alike(x, indices, where, "indices")
     _, _, scan = _segments(where, x, indices, init, op, dtype, vjp)
 
@@ -340,8 +327,7 @@ def reduce_by_index(
         return indices, jnp.searchsorted(indices[order], jnp.arange(size + 1)), order
 
     results = [((size,), scan.dtypes[0])]
-    arrays = [indices, x]
-    return _reduce_groups(where, arrays, results, slice(None), groups, scan, size)[0]
+    return _reduce_groups(where, [x], indices, results, slice(None), groups, scan, size)[0]
 
 
 class ReducedByKey(NamedTuple):
@@ -373,7 +359,7 @@ def reduce_by_key(
     (Array([7, 5, 7, 0], dtype=int32), Array([3, 3, 4, 0], dtype=int32))
     """
     where = "reduce_by_key"
-    size = arguments.extent(size, "size", where)
+    size = extent(size, "size", where)
     x, keys = arguments.alike(x, keys, where, "keys")
     _, _, scan = _segments(where, x, keys, init, op, dtype, vjp)
     eq = arguments.function(eq, where)
@@ -389,37 +375,34 @@ def reduce_by_key(
 
     results = [((size,), keys.dtype), ((size,), scan.dtypes[0]), ((1,), np.int64)]
     *found, count = _reduce_groups(
-        where, [keys, x], results, slice(1, 2), groups, scan, consecutive=True, eq=eq
+        where, [x], keys, results, slice(1, 2), groups, scan, consecutive=True, eq=eq
     )
     firsts, sums = (jnp.where(jnp.arange(size) < count, y, 0).astype(y.dtype) for y in found)
     return ReducedByKey(firsts, sums, count[0])
 
 
 def _reduce_groups(
-    where: str, arrays: list[Any], results: Any, at: slice, groups: Any, scan: Scan, *args: Any,
-    **options: Any,
+    where: str, xs: list[Any], by: Any, results: Any, at: slice, groups: Any, scan: Scan,
+    *args: Any, **options: Any,
 ) -> Any:  # fmt: skip
     """Return the results of a call that reduces groups of arrays to ``results[at]``.
 
-    ``groups(array)`` returns, from the array of offsets, indices or keys, the group of each
-    element, out of range if it is in none; the groups' offsets; and if elements are not in the
-    order of groups, their order.
+    ``groups(by)`` returns, from the array of offsets, indices or keys, the group of each element,
+    out of range if it is in none; the groups' offsets; and if elements are not in the order of
+    groups, their order.
     """
-    args = *args, scan.init, scan.derived.op
 
-    def forward(*arrays: Any) -> Any:
-        return call(where, arrays, results, *args, **scan.options, **options)
+    def forward(by: Any, *xs: Any) -> Any:
+        arrays = [*xs, by] if where == "segmented_reduce" else [by, *xs]
+        return call(where, arrays, results, *args, scan.init, scan.op, **scan.options, **options)
 
     def pull(arrays: Any, found: Any, g: Any) -> Any:
-        is_last = where == "segmented_reduce"
-        xs, other = (arrays[:-1], arrays[-1]) if is_last else (arrays[1:], arrays[0])
-        if any(jnp.issubdtype(x.dtype, jnp.inexact) for x in xs):
-            gx = _pull_groups(scan, xs, found[at], g[at], *groups(other))
-        else:  # keys are floats
-            gx = [None] * len(xs)
-        return [*gx, None] if is_last else [None, *gx]
+        by, *xs = arrays
+        if not any(map(gradients.framework.is_inexact, xs)):  # keys are floats
+            return [None] * len(arrays)
+        return None, *_pull_groups(scan, xs, found[at], g[at], *groups(by))
 
-    return differentiable(forward, pull, *arrays)
+    return differentiable(forward, pull, by, *xs)
 
 
 def _pull_groups(
@@ -430,14 +413,11 @@ def _pull_groups(
     size = y.shape[0]
     if not size or not x.size:
         return [None] * len(xs)
-    inside = (ids >= 0) & (ids < size)
-    at = jnp.where(inside, ids, 0)
-    gx = None if len(xs) > 1 else pull_sum_or_extreme(
-        scan.derived.name, x, y[at], g[0][at],
-        lambda values: jax.ops.segment_sum(jnp.where(inside, values, 0), at, size)[at],
-    )  # fmt: skip
-    if gx is not None:
-        return [jnp.where(inside, gx, 0)]
+    if scan.is_sum_or_extreme:
+        inside = (ids >= 0) & (ids < size)
+        at = jnp.where(inside, ids, 0)
+        count = lambda marks: jax.ops.segment_sum(jnp.where(inside, marks, 0), at, size)[at]  # noqa: E731
+        return [jnp.where(inside, scan.shared(x, y[at], g[0][at], count), 0)]
     offsets = jnp.clip(offsets.astype(int), 0, x.shape[0])
 
     def last(*xs: Any) -> Any:

@@ -16,8 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy import special
 
-from gpualgo._api.derivatives import Framework, is_holomorphic
-from gpualgo._base.errors import shown
+from gpualgo._api.derivatives import Framework, numbers
 from gpualgo._operators.operator import Operator
 from gpualgo.jax._ffi import call, vary_alike
 
@@ -39,7 +38,7 @@ def differentiable(
 
     def backward(kept: Any, g: Any) -> tuple[Any, ...]:
         arrays, result = kept
-        are_inexact = [jnp.issubdtype(x.dtype, jnp.inexact) for x in arrays]
+        are_inexact = list(map(framework.is_inexact, arrays))
         found = pull(arrays, result, g) if any(are_inexact) else [None] * len(arrays)
         return tuple(
             None if gx is None or not is_inexact else _typed_as(x, gx)
@@ -95,68 +94,6 @@ def shifted(x: Any, axis: int, reverse: bool) -> Any:
 # --- Derivatives of operators.
 
 
-MOST_NUMBERS = 2  # of an element that has a gradient
-
-
-def element(xs: Arrays) -> Any:
-    return xs[0] if len(xs) == 1 else tuple(xs)
-
-
-def numbers(value: Any) -> tuple[Any, ...]:
-    return value if isinstance(value, tuple) else (value,)
-
-
-class Derived(NamedTuple):
-    """An operator and its derivatives ``(d_left, d_right)``, None to derive them."""
-
-    op: Operator
-    vjp: Any
-
-    @property
-    def name(self) -> str | None:
-        """Name of an operator whose derivatives are known."""
-        return self.op.name if self.vjp is None else None
-
-    def at(self, left: Arrays, right: Arrays) -> Any:
-        """Return both derivatives: [i][k] is of number i of the result by number k of a side."""
-        count, dtype, shape = len(left), jnp.result_type(*left), left[0].shape
-        if self.vjp is not None:
-            both = [element([x.astype(dtype) for x in side]) for side in (left, right)]
-            sides = [derivative(*both) for derivative in self.vjp]
-            sides = [[[side]] if count == 1 else side for side in sides]
-            if any([len(numbers(row)) for row in numbers(side)] != [count] * count
-                   for side in sides if count > 1):  # fmt: skip
-                raise TypeError(f"vjp must return a tuple of {count} rows, tuples of {count}")
-            return sides
-        try:
-            fn = _jax.of(self.op.fn)
-            if jnp.issubdtype(dtype, jnp.complexfloating) and not is_holomorphic(self.op.fn):
-                raise TypeError("it is no holomorphic function")
-            given = [*left, *right]  # integers keep their dtype, and have no derivatives
-            wanted = [i for i, x in enumerate(given) if jnp.issubdtype(x.dtype, jnp.inexact)]
-
-            def computed(*numbers_wanted: Any) -> list[Any]:
-                xs = list(given)
-                for i, x in zip(wanted, numbers_wanted, strict=True):
-                    xs[i] = x
-                found = numbers(fn(element(xs[:count]), element(xs[count:])))
-                return [jnp.broadcast_to(jnp.asarray(x).astype(dtype), shape) for x in found]
-
-            results, pull = jax.vjp(computed, *[given[i] for i in wanted])
-            rows = [[jnp.zeros(shape, dtype)] * len(given) for _ in results]
-            for k, row in enumerate(rows):
-                found = pull([jnp.full_like(x, i == k) for i, x in enumerate(results)])
-                for i, x in zip(wanted, found, strict=True):
-                    row[i] = x
-            return [row[:count] for row in rows], [row[count:] for row in rows]
-        except Exception as error:
-            reason = f"{type(error).__name__}: {error}".splitlines()[0]
-            raise TypeError(
-                f"op {shown(self.op.fn)} cannot be differentiated by jax ({reason}); pass "
-                "vjp=(d_left, d_right), functions of (left, right) in jax.numpy"
-            ) from error
-
-
 @jax.custom_jvp  # type: ignore[untyped-decorator]
 def _logaddexp(a: Any, b: Any) -> Any:
     """`jax.numpy.logaddexp` with derivatives of equal infinities too, as of masked numbers."""
@@ -171,9 +108,11 @@ def _push_logaddexp(primals: Any, tangents: Any) -> Any:
     return _logaddexp(a, b), left * tangents[0] + right * tangents[1]
 
 
-class _Jax:
+class _Jax(Framework):
     """Functions of jax.numpy by the names of computations."""
 
+    name, array, module, vjp = "jax", jax.Array, jnp, staticmethod(jax.vjp)
+    detach = "apply jax.lax.stop_gradient"
     erf, erfc = staticmethod(special.erf), staticmethod(special.erfc)
     gamma, lgamma = staticmethod(special.gamma), staticmethod(special.gammaln)
     logaddexp = staticmethod(_logaddexp)
@@ -185,8 +124,17 @@ class _Jax:
             return lambda *xs: functools.reduce(both, xs)
         return getattr(jnp, does)
 
+    def is_inexact(self, x: Any) -> bool:
+        return bool(jnp.issubdtype(x.dtype, jnp.inexact))
 
-_jax = Framework(jax.Array, _Jax())
+    def is_complex(self, dtype: Any) -> bool:
+        return bool(jnp.issubdtype(dtype, jnp.complexfloating))
+
+    def typed(self, x: Any, like: Any, dtype: Any) -> Any:
+        return jnp.broadcast_to(jnp.asarray(x).astype(dtype), like.shape)
+
+
+framework = _Jax()
 
 
 # --- Scans and reductions.
@@ -195,12 +143,19 @@ _jax = Framework(jax.Array, _Jax())
 class Scan(NamedTuple):
     """A scan along an axis, or with offsets a segmented scan of one axis."""
 
-    name: str
+    where: str  # the public function
+    name: str  # what is called
     init: Any  # None or a number
-    derived: Derived
+    op: Operator
+    vjp: Any  # None to derive it
     dtypes: tuple[np.dtype[Any], ...]  # of the accumulators
     axis: int = -1
     reverse: bool = False
+
+    @property
+    def known(self) -> str | None:
+        """Name of an operator whose derivatives are known."""
+        return self.op.name if self.vjp is None else None
 
     @property
     def options(self) -> dict[str, Any]:
@@ -208,11 +163,28 @@ class Scan(NamedTuple):
         count = len(self.dtypes)
         return {"dtype": self.dtypes[0]} if count == 1 else {"count": count}
 
+    @property
+    def is_sum_or_extreme(self) -> bool:
+        return len(self.dtypes) == 1 and self.known in ("add", "maximum", "minimum")
+
+    def shared(self, x: Any, y: Any, g: Any, total: Callable[[Any], Any]) -> Any:
+        """Return the cotangent of x of a reduction that is a sum, a maximum or a minimum.
+
+        `y` and `g` are each element's result and its cotangent; `total` sums over the elements of a
+        result. Equal extremes share the cotangent equally.
+        """
+        if self.known == "add":
+            return jnp.broadcast_to(g, x.shape)
+        is_extreme = x.astype(y.dtype) == y
+        wide = jnp.promote_types(g.dtype, jnp.float32)  # half precision counts to 256 only
+        count = total(is_extreme.astype(wide))
+        return jnp.where(is_extreme, g.astype(wide) / jnp.maximum(count, 1), 0)
+
     def __call__(self, xs: Arrays, *offsets: Any) -> Any:
         def forward(*arrays: Any) -> Any:
             options = {} if offsets else {"axis": self.axis, "reverse": self.reverse}
             results = [(x.shape, n) for x, n in zip(arrays, self.dtypes, strict=False)]
-            args = self.init, self.derived.op
+            args = self.init, self.op
             return call(self.name, arrays, results, *args, **self.options, **options)
 
         return differentiable(forward, self._pull, *xs, *offsets)
@@ -221,22 +193,16 @@ class Scan(NamedTuple):
         count, outside = len(ys), False
         xs, offsets = arrays[:count], arrays[count:]
         axis, reverse = self.axis, self.reverse
-        if count > MOST_NUMBERS:
-            raise TypeError(
-                f"{self.name}: elements of {count} numbers have no gradient, only those of one or "
-                "two; apply jax.lax.stop_gradient"
-            )
         if offsets:
             begun, heads = starts(offsets[0], xs[0].shape[0])
             outside = (begun == 0) | (begun >= offsets[0].shape[0])
-        elif self.derived.name == "add":
+        elif self.known == "add":
             return self._replace(init=0, reverse=not reverse)(g)
         else:
             heads = first_of(ys[0].shape, axis, reverse)
-        # Integers have no gradient: their derivatives are zero.
-        are_real, dtype = [jnp.issubdtype(y.dtype, jnp.inexact) for y in ys], jnp.result_type(*ys)
-        g = [each.astype(dtype) if is_real else jnp.zeros(y.shape, dtype)
-             for y, each, is_real in zip(ys, g, are_real, strict=True)]  # fmt: skip
+        dtype = jnp.result_type(*ys)
+        g = [each.astype(dtype) if framework.is_inexact(y) else jnp.zeros(y.shape, dtype)
+             for y, each in zip(ys, g, strict=True)]  # fmt: skip
         # Elements outside of segments are copied, and so are first ones without init.
         first, copied = heads | outside, outside
         if "exclusive" in self.name:
@@ -250,18 +216,12 @@ class Scan(NamedTuple):
             else:
                 before = [jnp.where(heads, jnp.asarray(init, y.dtype), y)
                           for init, y in zip(numbers(self.init), before, strict=True)]  # fmt: skip
-        xs = [x.astype(dtype if is_real else y.dtype)
-              for x, y, is_real in zip(xs, ys, are_real, strict=True)]  # fmt: skip
+        xs = [x.astype(y.dtype) for x, y in zip(xs, ys, strict=True)]
         left = [jnp.where(copied, x, y) for x, y in zip(xs, before, strict=True)]
-        p, q = (
-            [[jnp.where(are_real[i] and are_real[k], x, 0) for k, x in enumerate(row)]
-             for i, row in enumerate(side)]
-            for side in self.derived.at(left, xs)
-        )  # fmt: skip
-        a = [shifted(jnp.where(first, 0, x), axis, not reverse).astype(dtype) for row in p
-             for x in row]  # fmt: skip
+        p, q = framework.partials(self.op.fn, self.vjp, left, xs, self.where)
+        a = [shifted(jnp.where(first, 0, x), axis, not reverse) for row in p for x in row]
         h = recurrence(a, g, axis, not reverse)
-        gx = [sum(jnp.where(copied, i == k, q[i][k]).astype(dtype) * h[i] for i in range(count))
+        gx = [sum(jnp.where(copied, i == k, q[i][k]) * h[i] for i in range(count))
               for k in range(count)]  # fmt: skip
         return *gx, *[None] * len(offsets)
 
@@ -272,57 +232,32 @@ def starts(offsets: Any, n: int) -> tuple[Any, Any]:
     return marks.cumsum(), marks > 0
 
 
-def pull_sum_or_extreme(
-    name: str | None, x: Any, y: Any, g: Any, total: Callable[[Any], Any]
-) -> Any:
-    """Return the cotangent of x of a sum, maximum or minimum; None for another operator.
-
-    `y` and `g` are each element's result and its cotangent; `total` sums over the elements of a
-    result. Equal extremes share the cotangent equally.
-    """
-    if name == "add":
-        return jnp.broadcast_to(g, x.shape)
-    if name not in ("maximum", "minimum"):
-        return None
-    is_extreme = x.astype(y.dtype) == y
-    wide = jnp.promote_types(g.dtype, jnp.float32)  # half precision counts to 256 only
-    count = total(is_extreme.astype(wide))
-    return jnp.where(is_extreme, g.astype(wide) / jnp.maximum(count, 1), 0)
-
-
 # --- Bins of histograms.
 
 
-def bins_of(x: Any, bins: Any, range: Any) -> Any:
-    """Return the number of the bin of each sample; out of range for those in none."""
+def pulled_weights(g: Any, x: Any, bins: Any, range: Any) -> Any:
+    """Return the cotangent of a histogram's weights."""
     if isinstance(bins, int):
         if range is None:
             raise ValueError(
                 "histogram: the gradient of weights in bins of equal width needs range="
             )
         bins = np.histogram_bin_edges(np.empty(0, x.dtype), bins, range)
-    x = x.astype(jnp.uint8) if x.dtype == bool else x
-    is_whole = jnp.issubdtype(x.dtype, jnp.integer)
+    is_whole = not framework.is_inexact(x)
+    if is_whole and x.dtype.itemsize < 4:  # edges may be beyond its limits
+        x = x.astype(jnp.int32)
+    edges, last = bins, bins[-1]
     if isinstance(bins, jax.Array):
-        edges = bins
-        if is_whole and jnp.issubdtype(bins.dtype, jnp.inexact):
-            limits = jnp.iinfo(x.dtype)
-            has_them = bins < limits.max + 1.0
-            least = jnp.ceil(jnp.maximum(bins, float(limits.min)))
-            most = np.array(limits.max, x.dtype)
-            edges = jnp.where(has_them, jnp.where(has_them, least, 0).astype(x.dtype), most)
-        is_last = (x == edges[-1]) & (bins[-1] >= edges[-1])
-        return jnp.where(is_last, len(bins) - 2, jnp.searchsorted(edges, x, side="right") - 1)
-    if is_whole:
-        edges = _least_integers(np.asarray(bins).tolist(), np.iinfo(x.dtype))
-    else:  # the least values of x that reach the edges
+        if is_whole and framework.is_inexact(bins):
+            edges = framework.whole_edges(bins, x.dtype)
+    elif is_whole:
+        edges, last = _least_integers(np.asarray(bins).tolist(), np.iinfo(x.dtype)), -np.inf
+    else:
         wide = np.array(bins, np.float64)
         edges = wide.astype(x.dtype)
         edges = np.where(edges < wide, np.nextafter(edges, edges.dtype.type(np.inf)), edges)
-        if edges[-1] == wide[-1]:  # the last bin has its end
-            found = jnp.searchsorted(edges, x, side="right") - 1
-            return jnp.where(x == edges[-1], len(wide) - 2, found)
-    return jnp.searchsorted(edges, x, side="right") - 1
+        last = wide[-1]
+    return framework.pulled_weights(g, x, edges, last)
 
 
 def _least_integers(edges: list[Any], limits: Any) -> Any:

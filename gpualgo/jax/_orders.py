@@ -9,10 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from gpualgo._algorithms.top_k import TopK
+from gpualgo._api.derivatives import extent
 from gpualgo._operators.operator import Operator
 from gpualgo.jax import _arguments as arguments
 from gpualgo.jax._ffi import call
-from gpualgo.jax._gradients import bins_of, differentiable
+from gpualgo.jax._gradients import differentiable, pulled_weights
 
 
 def sort(
@@ -100,7 +101,7 @@ def top_k(x: Any, k: int, *, axis: Any = -1, mode: str = "largest") -> TopK:
     Array([1, 3, 4], dtype=int32)
     """
     x, axis = arguments.along(axis, arguments.array(x, "top_k: x"), "top_k")
-    k = arguments.extent(k, "k", "top_k")
+    k = extent(k, "k", "top_k")
     extents = list(x.shape)
     extents[axis] = k
     shape = tuple(extents)
@@ -138,7 +139,7 @@ def select(x: Any, predicate: Any, *, size: int) -> Selected:
     >>> gj.select(jnp.array([3, -1, 4, -1, 5]), lambda a: a > 0, size=4)
     Selected(values=Array([3, 4, 5, 0], dtype=int32), count=Array(3, dtype=int32))
     """
-    size = arguments.extent(size, "size", "select")
+    size = extent(size, "size", "select")
     if callable(predicate) or isinstance(predicate, Operator):
         function = arguments.function(predicate, "select")
         arrays = [arguments.array(x, "select: x").reshape(-1)]
@@ -193,7 +194,7 @@ def histogram(
     elif np.ndim(bins) == 1:
         bins = tuple(np.asarray(bins).tolist())
     else:
-        bins = arguments.extent(bins, "bins", "histogram")
+        bins = extent(bins, "bins", "histogram")
     size = bins if isinstance(bins, int) else np.shape(bins)[0] - 1
     if size < 0:
         raise ValueError("histogram: bins has no edges; pass at least two")
@@ -213,9 +214,7 @@ def histogram(
     def pull(arrays: Any, y: Any, g: Any) -> Any:
         if not has_weights:
             return [None] * len(arrays)
-        places = bins_of(arrays[0], arrays[1] if has_edges else bins, ends)
-        is_inside = (places >= 0) & (places < size)
-        gw = jnp.where(is_inside, g[jnp.where(is_inside, places, 0)], 0)
+        gw = pulled_weights(g, arrays[0], arrays[1] if has_edges else bins, ends)
         return *[None] * (len(arrays) - 1), gw
 
     return differentiable(forward, pull, *arrays)

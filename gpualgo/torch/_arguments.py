@@ -10,13 +10,14 @@ import torch
 from torch import Tensor
 
 from gpualgo import Operator
-from gpualgo._pipeline import checks
+from gpualgo._api.derivatives import extent
 from gpualgo.torch import _operators as operators
 
 Values: TypeAlias = Tensor | tuple[Tensor, ...]
 
 
-def tensors(x: Any, where: str) -> list[Tensor]:
+def tensors(x: Any, where: str, *, are_flat: bool = False) -> list[Tensor]:
+    """Return the tensors of x, one or those of a tuple, of one shape."""
     xs = list(x) if isinstance(x, tuple) else [x]
     if not xs or not all(isinstance(each, Tensor) for each in xs):
         wrong = next(type(each).__name__ for each in xs or [x] if not isinstance(each, Tensor))
@@ -29,6 +30,11 @@ def tensors(x: Any, where: str) -> list[Tensor]:
     if any(each.shape != xs[0].shape for each in xs):
         shapes = [tuple(each.shape) for each in xs]
         raise ValueError(f"{where}: the tensors differ in shape, {shapes}; expand them to one")
+    if are_flat and xs[0].ndim != 1:
+        raise ValueError(
+            f"{where}: x must have one dimension; pass x.flatten(), or map the call over rows by "
+            "torch.vmap"
+        )
     return xs
 
 
@@ -47,17 +53,7 @@ def axis_of(dim: int, xs: Sequence[Tensor], where: str) -> int:
 
 def size_of(value: Any, name: str, where: str) -> Any:
     """Return a number of elements."""
-    if isinstance(value, torch.SymInt):
-        return value
-    value = checks.integer(value, name, where)
-    if value < 0:
-        raise ValueError(f"{where}: {name} is {value}, but must not be negative")
-    return value
-
-
-def check_flags(where: str, **flags: Any) -> None:
-    for name, value in flags.items():
-        checks.flag_argument(value, name, where)
+    return value if isinstance(value, torch.SymInt) else extent(value, name, where)
 
 
 def check_ordered(x: Tensor, where: str) -> None:
@@ -65,23 +61,12 @@ def check_ordered(x: Tensor, where: str) -> None:
         raise TypeError(f"{where}: x has dtype {x.dtype}, whose numbers have no order; sort x.real")
 
 
-def flat(xs: Sequence[Tensor], where: str) -> list[Tensor]:
-    if any(x.ndim != 1 for x in xs):
-        raise ValueError(
-            f"{where}: x must have one dimension; pass x.flatten(), or map the call over rows by "
-            "torch.vmap"
-        )
-    return list(xs)
-
-
-def check_segments(offsets: Any, init: Any, where: str) -> Any:
-    """Return the initial value as a number of Python's."""
+def check_offsets(offsets: Any, where: str) -> None:
     if not isinstance(offsets, Tensor) or offsets.ndim != 1 or not offsets.shape[0]:
         raise TypeError(
             f"{where}: offsets must be a tensor of one dimension with the ends of the segments, "
             "one more than their number"
         )
-    return check_number(init, where)
 
 
 def check_number(init: Any, where: str) -> Any:
@@ -156,5 +141,5 @@ def call(op: Any, function: Any, where: str, before: tuple[Any, ...], behind: tu
             op, facts = op.fn, {"identity": op.identity, "commutative": op.commutative}
         name = operators.constant_name(op, vjp, where, num_arguments, **facts)
         return function(*before, name, *behind)
-    with operators.named(op, vjp, where, num_arguments) as name:
-        return function(*before, name, *behind)
+    parsed = operators.parsed(op, vjp, where, num_arguments)
+    return function(*before, parsed.name, *behind)

@@ -8,21 +8,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gpualgo._pipeline import checks
+from gpualgo.torch import _arguments as arguments
 from gpualgo.torch import _gradients as gradients
 from gpualgo.torch import _ops as ops
-from gpualgo.torch._arguments import (
-    Values,
-    axis_of,
-    call,
-    check_flags,
-    check_number,
-    check_segments,
-    first_values,
-    flat,
-    result,
-    size_of,
-    tensors,
-)
+from gpualgo.torch._arguments import Values
 
 # --- Along an axis.
 
@@ -71,10 +61,7 @@ def reduce(
     >>> x.grad
     tensor([6., 3., 2.])
     """
-    xs = tensors(x, "reduce")
-    dim = axis_of(dim, xs, "reduce")
-    first = first_values(init, xs, dim, "reduce")
-    return result(call(op, ops.fold, "reduce", (xs, first), (dim,), vjp), x)
+    return _of_rows(ops.fold, "reduce", x, init, op, dim, vjp)
 
 
 def inclusive_scan(
@@ -83,22 +70,8 @@ def inclusive_scan(
 ) -> Any:  # fmt: skip
     """Return the running combination along a dimension: ``y[i] = init op x[0] op … op x[i]``.
 
-    Parameters
-    ----------
-    x, init, op, dim, vjp
-        As for `reduce`.
-    reverse : bool
-        Scan from the last element to the first.
-
-    Returns
-    -------
-    tensor, or tuple of tensors
-        With the shape of `x`.
-
-    Raises
-    ------
-    TypeError, ValueError, IndexError, CompileError
-        As for `reduce`.
+    Parameters and errors are those of `reduce`. With `reverse` each row is scanned from its last
+    element to the first. The result has the shape of `x`, and is a tuple if `x` is one.
 
     Notes
     -----
@@ -107,7 +80,7 @@ def inclusive_scan(
     >>> gt.inclusive_scan(torch.tensor([3, 1, 2]), None, max)
     tensor([3, 3, 3])
     """
-    return _scan(x, init, op, dim, vjp, "inclusive_scan", False, reverse)
+    return _of_rows(ops.scan, "inclusive_scan", x, init, op, dim, vjp, False, reverse)
 
 
 def exclusive_scan(
@@ -116,35 +89,26 @@ def exclusive_scan(
 ) -> Any:  # fmt: skip
     """Return the running combination without the element itself: ``y[i] = init op … op x[i-1]``.
 
-    Parameters
-    ----------
-    x, op, dim, reverse, vjp
-        As for `inclusive_scan`.
-    init : number or tensor, or tuple of them, optional
-        The first result; by default the identity of a recognised operator.
-
-    Returns
-    -------
-    tensor, or tuple of tensors
-        With the shape of `x`.
-
-    Raises
-    ------
-    TypeError, ValueError, IndexError, CompileError
-        As for `reduce`; ValueError also if `op` needs an `init`.
+    Parameters, results and errors are those of `inclusive_scan`. `init` is the first result, by
+    default the identity of a recognised operator; ValueError if `op` has none.
 
     >>> gt.exclusive_scan(torch.tensor([3, 1, 2]), 0)
     tensor([0, 3, 4])
     """
-    return _scan(x, init, op, dim, vjp, "exclusive_scan", True, reverse)
+    return _of_rows(ops.scan, "exclusive_scan", x, init, op, dim, vjp, True, reverse)
 
 
-def _scan(x: Any, init: Any, op: Any, dim: int, vjp: Any, where: str, *flags: bool) -> Any:
-    xs = tensors(x, where)
-    dim = axis_of(dim, xs, where)
-    first = first_values(init, xs, dim, where)
-    check_flags(where, reverse=flags[1])
-    return result(call(op, ops.scan, where, (xs, first), (dim, *flags), vjp), x)
+def _of_rows(
+    function: Any, where: str, x: Any, init: Any, op: Any, dim: int, vjp: Any, *flags: bool
+) -> Any:
+    """Call a custom op of rows; the last of the flags of scans is `reverse`."""
+    xs = arguments.tensors(x, where)
+    dim = arguments.axis_of(dim, xs, where)
+    first = arguments.first_values(init, xs, dim, where)
+    for reverse in flags[-1:]:
+        checks.flag_argument(reverse, "reverse", where)
+    found = arguments.call(op, function, where, (xs, first), (dim, *flags), vjp)
+    return arguments.result(found, x)
 
 
 def linear_recurrence(
@@ -181,24 +145,23 @@ def linear_recurrence(
     """
     where = "linear_recurrence"
     for name, each in (("a", a), ("b", b)):
-        tensors((each,), f"{where}: {name}")
+        arguments.tensors((each,), f"{where}: {name}")
     if a.dtype != b.dtype:
         raise TypeError(f"{where}: a has dtype {a.dtype}, b {b.dtype}; convert one")
-    check_flags(where, reverse=reverse)
+    checks.flag_argument(reverse, "reverse", where)
     try:
         a, b = torch.broadcast_tensors(a, b)
     except RuntimeError as error:
         shapes = f"a has shape {tuple(a.shape)}, b {tuple(b.shape)}"
         raise ValueError(f"{where}: {shapes}, which do not broadcast together") from error
-    dim = axis_of(dim, [b], where)
+    dim = arguments.axis_of(dim, [b], where)
     if init is not None and b.shape[dim]:
-        (first,) = first_values(init, [b], dim, where)
+        (first,) = arguments.first_values(init, [b], dim, where)
         at = b.shape[dim] - 1 if reverse else 0
         start = (b.select(dim, at) + a.select(dim, at) * first.to(b.device)).unsqueeze(dim)
         rest = b.narrow(dim, 0 if reverse else 1, b.shape[dim] - 1)
         b = torch.cat([rest, start] if reverse else [start, rest], dim)
-    found: list[Tensor] = ops.recurrence([a], [b], dim, reverse)
-    return found[0]
+    return ops.recurrence([a], [b], dim, reverse)[0]
 
 
 # --- Segments, indices and keys.
@@ -208,6 +171,8 @@ def segmented_reduce(
     x: Values, offsets: Tensor, init: Any = None, op: Any = operator.add, *, vjp: Any = None
 ) -> Any:
     """Return the elements of each segment combined: those of ``x[offsets[i]:offsets[i+1]]``.
+
+    Errors are those of `gpualgo.segmented_reduce`: TypeError, ValueError and CompileError.
 
     Parameters
     ----------
@@ -223,18 +188,10 @@ def segmented_reduce(
     tensor, or tuple of tensors
         Of length ``len(offsets) - 1``.
 
-    Raises
-    ------
-    TypeError, ValueError, CompileError
-        As `gpualgo.segmented_reduce`.
-
     >>> gt.segmented_reduce(torch.tensor([1.0, 2.0, 4.0]), torch.tensor([0, 2, 3]))
     tensor([3., 4.])
     """
-    where = "segmented_reduce"
-    xs = flat(tensors(x, where), where)
-    init = check_segments(offsets, init, where)
-    return result(call(op, ops.segment_fold, where, (xs, offsets), (init,), vjp), x)
+    return _of_segments(ops.segment_fold, "segmented_reduce", x, offsets, init, op, vjp)
 
 
 def segmented_inclusive_scan(
@@ -242,28 +199,14 @@ def segmented_inclusive_scan(
 ) -> Any:
     """Return the running combination within each segment.
 
-    Parameters
-    ----------
-    x, offsets, init, op, vjp
-        As for `segmented_reduce`.
-
-    Returns
-    -------
-    tensor, or tuple of tensors
-        With the shape of `x`. Elements in no segment are copied.
-
-    Raises
-    ------
-    TypeError, ValueError, CompileError
-        As `gpualgo.segmented_inclusive_scan`.
+    Parameters are those of `segmented_reduce`, errors those of `gpualgo.segmented_inclusive_scan`.
+    The result has the shape of `x`, and is a tuple if `x` is one. Elements in no segment are
+    copied.
 
     >>> gt.segmented_inclusive_scan(torch.tensor([1, 2, 4]), torch.tensor([0, 2, 3]))
     tensor([1, 3, 4])
     """
-    where = "segmented_inclusive_scan"
-    xs = flat(tensors(x, where), where)
-    init = check_segments(offsets, init, where)
-    return result(call(op, ops.segment_scan, where, (xs, offsets), (init,), vjp), x)
+    return _of_segments(ops.segment_scan, "segmented_inclusive_scan", x, offsets, init, op, vjp)
 
 
 def segmented_exclusive_scan(
@@ -271,36 +214,32 @@ def segmented_exclusive_scan(
 ) -> Tensor:
     """Return the running combination within each segment without the element itself.
 
-    Parameters
-    ----------
-    x, offsets, op, vjp
-        As for `segmented_reduce`.
-    init : number, optional
-        The first result of each segment; by default 0, for sums alone.
-
-    Returns
-    -------
-    tensor
-        With the shape of `x`. Elements in no segment are copied.
-
-    Raises
-    ------
-    TypeError, ValueError, CompileError
-        As `gpualgo.segmented_exclusive_scan`; ValueError also if `op` needs an `init`.
+    Parameters are those of `segmented_reduce`; `x` is one tensor. `init` is the first result of
+    each segment, by default 0, for sums alone; ValueError for another `op`. Other errors are those
+    of `gpualgo.segmented_exclusive_scan`. The result has the shape of `x`. Elements in no segment
+    are copied.
 
     >>> gt.segmented_exclusive_scan(torch.tensor([1, 2, 4]), torch.tensor([0, 2, 3]))
     tensor([0, 1, 0])
     """
     where = "segmented_exclusive_scan"
-    (x,) = flat(tensors((x,), where), where)
-    init = check_segments(offsets, init, where)
+    init = arguments.check_number(init, where)
     if init is None and op is not operator.add:
         raise ValueError(f"{where}: init is needed for another operator than operator.add")
     init = 0 if init is None else init
-    scanned = call(op, ops.segment_scan, where, ([x], offsets), (init,), vjp)[0]
+    (scanned,) = _of_segments(ops.segment_scan, where, (x,), offsets, init, op, vjp)
     _, heads, outside = gradients.segment_of(offsets, x.shape[0])
     found = torch.where(heads, x.new_full((), init), gradients.shifted(scanned, 0, -1))
     return torch.where(outside, x, found)
+
+
+def _of_segments(
+    function: Any, where: str, x: Any, offsets: Tensor, init: Any, op: Any, vjp: Any
+) -> Any:
+    xs = arguments.tensors(x, where, are_flat=True)
+    arguments.check_offsets(offsets, where)
+    init = arguments.check_number(init, where)
+    return arguments.result(arguments.call(op, function, where, (xs, offsets), (init,), vjp), x)
 
 
 def reduce_by_index(
@@ -308,6 +247,8 @@ def reduce_by_index(
     vjp: Any = None,
 ) -> Tensor:  # fmt: skip
     """Return for each index the elements that have it, combined.
+
+    Errors are those of `gpualgo.reduce_by_index`: TypeError, ValueError and CompileError.
 
     Parameters
     ----------
@@ -325,11 +266,6 @@ def reduce_by_index(
     tensor
         Of length `size`.
 
-    Raises
-    ------
-    TypeError, ValueError, CompileError
-        As `gpualgo.reduce_by_index`.
-
     Notes
     -----
     The same input gives the same bits on every run, unlike `torch.Tensor.scatter_add` on a GPU.
@@ -338,11 +274,10 @@ def reduce_by_index(
     tensor([5., 0., 2.])
     """
     where = "reduce_by_index"
-    tensors((indices, x), where)
-    init = check_number(init, where)
-    before = indices.flatten(), x.flatten(), size_of(size, "size", where)
-    found: Tensor = call(op, ops.fold_by_index, where, before, (init,), vjp)
-    return found
+    arguments.tensors((indices, x), where)
+    init = arguments.check_number(init, where)
+    before = indices.flatten(), x.flatten(), arguments.size_of(size, "size", where)
+    return arguments.call(op, ops.fold_by_index, where, before, (init,), vjp)
 
 
 def reduce_by_key(
@@ -350,6 +285,8 @@ def reduce_by_key(
     vjp: Any = None,
 ) -> tuple[Tensor, Any, Tensor]:  # fmt: skip
     """Return the elements of each run of equal keys combined.
+
+    Errors are those of `gpualgo.segmented_reduce`: TypeError, ValueError and CompileError.
 
     Parameters
     ----------
@@ -368,26 +305,22 @@ def reduce_by_key(
         The keys and the results of the first `size` runs, and the number of runs. Behind the last
         run both are 0.
 
-    Raises
-    ------
-    TypeError, ValueError, CompileError
-        As `gpualgo.segmented_reduce`.
-
     >>> gt.reduce_by_key(torch.tensor([5, 5, 7]), torch.tensor([1.0, 2.0, 4.0]), size=2)
     (tensor([5, 7]), tensor([3., 4.]), tensor(2))
     """
     where = "reduce_by_key"
-    xs = flat(tensors(x, where), where)
-    flat(tensors((keys, *xs), where), where)
-    init = check_number(init, where)
-    size = keys.shape[0] if size is None else size_of(size, "size", where)
+    xs = arguments.tensors(x, where, are_flat=True)
+    arguments.tensors((keys, *xs), where)
+    init = arguments.check_number(init, where)
+    size = keys.shape[0] if size is None else arguments.size_of(size, "size", where)
     if keys.shape[0]:
-        values, unique, count = call(op, ops.fold_by_key, where, (keys, xs), (init,), vjp)
+        found = arguments.call(op, ops.fold_by_key, where, (keys, xs), (init,), vjp)
+        values, unique, count = found
     else:
         values, unique = xs, keys
         count = torch.zeros((), dtype=torch.int64, device=keys.device)
     unique, *values = [_resized(each, count, size) for each in (unique, *values)]
-    return unique, result(values, x), count
+    return unique, arguments.result(values, x), count
 
 
 def _resized(x: Tensor, count: Tensor, size: int) -> Tensor:

@@ -9,34 +9,28 @@ Of a reduction only the last g differs from zero, and p is zero where a segment 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
-from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
-from gpualgo.torch import _operators as operators
-from gpualgo.torch._operators import Operator, partials
+from gpualgo.torch._operators import ADD, Operator, framework
 
 Tensors = Sequence[Tensor]
 Matrix = Sequence[Sequence[Tensor]]
-MOST_NUMBERS = 2  # of an element whose gradient is computed
 
 
 def _ops() -> Any:
     return torch.ops.gpualgo
 
 
-def _name_again(ctx: Any) -> Any:
-    """Return a context: the name of a call's operator in the gradient, which is computed later."""
-    return nullcontext(ctx.name) if operators.is_known(ctx.name) else operators.held(ctx.operator)
-
-
 def _dense(grads: Any, like: Tensors) -> list[Tensor]:
     """Return gradients as tensors of one dtype; PyTorch leaves out some, those of integers."""
-    dtype = operators.dtype_of(like)
+    dtype = functools.reduce(torch.promote_types, [x.dtype for x in like])
     return [
         torch.zeros_like(x, dtype=dtype) if g is None else g.to(dtype).contiguous()
         for g, x in zip(grads, like, strict=True)
@@ -51,16 +45,12 @@ def _like(found: Tensors, xs: Tensors) -> list[Tensor]:
     ]
 
 
-def _partials(operator: Operator, left: Tensors, right: Tensors) -> tuple[Matrix, Matrix]:
+def _partials(op: Operator, left: Tensors, right: Tensors) -> tuple[Matrix, Matrix]:
     """Return the derivatives, conjugated as PyTorch's gradients are; those of integers are 0."""
-    found = partials(operator, left, right)
-    if operator.known is not None or operator.vjp is not None:  # PyTorch conjugates its own
-        found = [[[x.conj() for x in row] for row in side] for side in found]
-    is_real = [x.is_floating_point() or x.is_complex() for x in left]
-    if not all(is_real):
-        found = [[[x * real for x in row] for row, real in zip(side, is_real, strict=True)]
-                 for side in found]  # fmt: skip
-    return found[0], found[1]
+    sides = framework.partials(op.fn.fn, op.vjp, left, right, op.where)
+    if op.vjp is not None:  # PyTorch conjugates its own
+        sides = [[[x.conj() for x in row] for row in side] for side in sides]
+    return sides[0], sides[1]
 
 
 def _times(rows: Tensors, matrix: Matrix) -> list[Tensor]:
@@ -76,117 +66,91 @@ def _part(x: Tensor, dim: int, start: int, stop: int) -> Tensor:
     return x.narrow(dim, start, stop - start)
 
 
-def _accumulated(operator: Operator, p: Matrix, grads: Tensors, dim: int) -> list[Tensor]:
+def _accumulated(p: Matrix, grads: Tensors, dim: int) -> list[Tensor]:
     """Return H, given the p of all elements but the first."""
     if grads[0].shape[dim] < 2:
         return list(grads)
-    if operator.known == "add":
-        found: list[Tensor] = _ops().scan(list(grads), [], operators.ADD, dim, False, True)
-        return found
     coefficients = [_extended(x, dim, 1) for row in p for x in row]
-    found = _ops().recurrence(coefficients, list(grads), dim, True)
+    found: list[Tensor] = _ops().recurrence(coefficients, list(grads), dim, True)
     return found
-
-
-def _check_count(operator: Operator, count: int) -> None:
-    if count > MOST_NUMBERS:
-        raise TypeError(
-            f"{operator.where}: elements of {count} numbers have no gradient, only those of one or "
-            "two; detach the tensors"
-        )
 
 
 # --- Scans and reductions along an axis.
 
 
 def _of_rows(
-    operator: Operator, xs: Tensors, ys: Tensors, grads: Tensors, first: Tensors, dim: int
+    op: Operator, xs: Tensors, ys: Tensors, grads: Tensors, first: Tensors, dim: int
 ) -> tuple[list[Tensor], list[Tensor]]:
     """Return the gradients of an inclusive scan's elements and of its initial values.
 
     `first` has the initial values, in rows of length one, or is empty.
     """
-    _check_count(operator, len(xs))
     n = xs[0].shape[dim]
+    if not n:
+        return list(map(torch.zeros_like, xs)), list(map(torch.zeros_like, first))
+    if op.known == "add" and n > 1:
+        h = _ops().scan(list(grads), [], ADD.name, dim, False, True)
+        return h, [_part(row, dim, 0, 1) for row in h]
     lefts = [_part(y, dim, 0, n - 1) for y in ys]
     if not first:
-        p, q = _partials(operator, lefts, [_part(x, dim, 1, n) for x in xs])
-        h = _accumulated(operator, p, grads, dim)
+        p, q = _partials(op, lefts, [_part(x, dim, 1, n) for x in xs])
+        h = _accumulated(p, grads, dim)
         later = _times([_part(row, dim, 1, n) for row in h], q)
         heads = [_part(row, dim, 0, 1) for row in h]
         return [torch.cat(pair, dim) for pair in zip(heads, later, strict=True)], []
     lefts = [torch.cat(pair, dim) for pair in zip(first, lefts, strict=True)]
-    p, q = _partials(operator, lefts, xs)
-    h = _accumulated(operator, [[_part(x, dim, 1, n) for x in row] for row in p], grads, dim)
+    p, q = _partials(op, lefts, xs)
+    h = _accumulated([[_part(x, dim, 1, n) for x in row] for row in p], grads, dim)
     heads = [_part(row, dim, 0, 1) for row in h]
     return _times(h, q), _times(heads, [[_part(x, dim, 0, 1) for x in row] for row in p])
 
 
-def keep_scan(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-    xs, init, ctx.name, ctx.dim, ctx.exclusive, ctx.reverse = inputs
-    ctx.operator, ctx.count, ctx.has_init = operators.find(ctx.name), len(xs), bool(init)
-    ctx.save_for_backward(*xs, *init, *output)
+def _of_init(heads: Tensors, init: Tensors, dim: int) -> list[Tensor]:
+    return _like([x.squeeze(dim) for x in heads[: len(init)]], init)
 
 
-def of_scan(ctx: Any, grads: Any) -> tuple[Any, ...]:
-    count, dim, saved = ctx.count, ctx.dim, ctx.saved_tensors
-    xs, ys = saved[:count], saved[-count:]
-    first = [x.to(xs[0].device).unsqueeze(dim) for x in saved[count:-count]]
+def of_scan(
+    grads: Any, xs: Tensors, init: Tensors, op: Operator, dim: int, exclusive: bool, reverse: bool,
+    ys: Tensors,
+) -> tuple[Any, ...]:  # fmt: skip
+    n, inputs = xs[0].shape[dim], xs
+    first = [x.to(xs[0].device).unsqueeze(dim) for x in init]
     grads = _dense(grads, ys)
-    n = xs[0].shape[dim]
-    if not n:
-        of_init = [torch.zeros_like(x.squeeze(dim)) for x in first]
-        return _like(grads, xs), of_init, None, None, None, None
-    if ctx.reverse:
+    if reverse:
         xs, ys, grads = ([x.flip(dim) for x in each] for each in (xs, ys, grads))
-    if ctx.exclusive:  # an inclusive scan of all elements but the last, behind the first value
-        heads = [_part(g, dim, 0, 1) for g in grads]
-        if n > 1:
-            later_ys, later_grads = ([_part(x, dim, 1, n) for x in each] for each in (ys, grads))
-            shorter = [_part(x, dim, 0, n - 1) for x in xs]
-            starts = [_part(y, dim, 0, 1) for y in ys]
-            found, before = _of_rows(ctx.operator, shorter, later_ys, later_grads, starts, dim)
-            heads = [a + b for a, b in zip(heads, before, strict=True)]
-            found = [_extended(x, dim, 1) for x in found]
-        else:
-            found = [torch.zeros_like(x) for x in xs]
+    if exclusive and n:  # an inclusive scan of all elements but the last, behind the first value
+        starts, heads = ([_part(x, dim, 0, 1) for x in each] for each in (ys, grads))
+        ys, grads = ([_part(x, dim, 1, n) for x in each] for each in (ys, grads))
+        shorter = [_part(x, dim, 0, n - 1) for x in xs]
+        found, before = _of_rows(op, shorter, ys, grads, starts, dim)
+        found = [_extended(x, dim, 1) for x in found]
+        heads = [a + b for a, b in zip(heads, before, strict=True)]
     else:
-        found, heads = _of_rows(ctx.operator, xs, ys, grads, first, dim)
-    if ctx.reverse:
+        found, heads = _of_rows(op, xs, ys, grads, first, dim)
+    if reverse:
         found = [x.flip(dim) for x in found]
-    of_init = [x.squeeze(dim) for x in heads] if ctx.has_init else []
-    return _like(found, xs), _like(of_init, xs[: len(of_init)]), None, None, None, None
+    return _like(found, inputs), _of_init(heads, init, dim)
 
 
-def keep_fold(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-    xs, init, ctx.name, ctx.dim = inputs
-    ctx.operator, ctx.count = operators.find(ctx.name), len(xs)
-    ctx.save_for_backward(*xs, *init, *output)
-
-
-def of_fold(ctx: Any, grads: Any) -> tuple[Any, ...]:
-    count, dim, saved, operator = ctx.count, ctx.dim, ctx.saved_tensors, ctx.operator
-    xs, init, ys = saved[:count], saved[count:-count], saved[-count:]
+def of_fold(
+    grads: Any, xs: Tensors, init: Tensors, op: Operator, dim: int, ys: Tensors
+) -> tuple[Any, ...]:
     grads = [g.unsqueeze(dim) for g in _dense(grads, ys)]
     n = xs[0].shape[dim]
-    (x, *_), (g, *_) = xs, grads
-    if not n or operator.known == "add":
-        grads = _like(grads, xs)
-        return [g.expand_as(x) for g, x in zip(grads, xs, strict=True)], (
-            [g.squeeze(dim) for g in grads] if init else []), None, None  # fmt: skip
-    if not init and operator.known in ("maximum", "minimum"):
-        return [_shared(x == ys[0].unsqueeze(dim), g, dim)], [], None, None
-    if not init and operator.known == "logaddexp":
-        y = ys[0].unsqueeze(dim)  # equal infinities have equal shares, as in scans
-        return [_shared(torch.where(x == y, 0, x - y).exp(), g, dim)], [], None, None
-    with _name_again(ctx) as name:
-        scanned = _ops().scan(list(xs), list(init), name, dim, False, False)
+    (x, *_), (g, *_), y = xs, grads, ys[0].unsqueeze(dim)
+    if not n or op.known == "add":
+        found = [g.expand_as(x) for g, x in zip(_like(grads, xs), xs, strict=True)]
+        return found, _of_init(grads, init, dim)
+    if not init and op.known in ("maximum", "minimum"):
+        return [_shared(x == y, g, dim)], []
+    if not init and op.known == "logaddexp":  # equal infinities have equal shares, as in scans
+        return [_shared(torch.where(x == y, 0, x - y).exp(), g, dim)], []
+    scanned = _ops().scan(list(xs), list(init), op.name, dim, False, False)
     last = [torch.cat([torch.zeros_like(_part(x, dim, 1, n)), g], dim)
             for x, g in zip(xs, grads, strict=True)]  # fmt: skip
     first = [x.to(g.device).unsqueeze(dim) for x in init]
-    found, heads = _of_rows(operator, xs, scanned, last, first, dim)
-    of_init = [x.squeeze(dim) for x in heads]
-    return _like(found, xs), _like(of_init, xs[: len(of_init)]), None, None
+    found, heads = _of_rows(op, xs, scanned, last, first, dim)
+    return _like(found, xs), _of_init(heads, init, dim)
 
 
 def _shared(weights: Tensor, g: Tensor, dim: int) -> Tensor:
@@ -198,27 +162,20 @@ def _shared(weights: Tensor, g: Tensor, dim: int) -> Tensor:
 # --- The linear recurrence h[i] = h[i-1] a[i] + b[i].
 
 
-def keep_recurrence(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-    a, b, ctx.dim, ctx.reverse = inputs
-    ctx.count = len(b)
-    ctx.save_for_backward(*a, *output)
-
-
-def of_recurrence(ctx: Any, grads: Any) -> tuple[Any, ...]:
-    dim, count, saved = ctx.dim, ctx.count, ctx.saved_tensors
-    a, h = saved[:-count], saved[-count:]
-    g = _dense(grads, h)
-    n = h[0].shape[dim]
-    if not n:
-        return [torch.zeros_like(x) for x in a], g, None, None
-    step = 1 if ctx.reverse else -1  # from an element to the one before it
+def of_recurrence(
+    grads: Any, a: Tensors, h: Tensors, dim: int, reverse: bool
+) -> tuple[Any, ...]:  # fmt: skip
+    g, count = _dense(grads, h), len(h)
+    if not h[0].shape[dim]:
+        return [torch.zeros_like(x) for x in a], g
+    step = 1 if reverse else -1  # from an element to the one before it
     conjugates = [x.conj().resolve_conj() for x in a]
     matrix = [conjugates[i * count : (i + 1) * count] for i in range(count)]
     later = [shifted(line[k], dim, -step) for k in range(count) for line in matrix]
-    total = _ops().recurrence(later, g, dim, not ctx.reverse)
+    total = _ops().recurrence(later, g, dim, not reverse)
     before = [_all_but_one(x, dim, step).conj() for x in h]
     after = [_all_but_one(x, dim, -step) for x in total]
-    return [_extended(x * y, dim, step) for x in before for y in after], total, None, None
+    return [_extended(x * y, dim, step) for x in before for y in after], total
 
 
 def shifted(x: Tensor, dim: int, step: int) -> Tensor:
@@ -244,12 +201,6 @@ def _extended(x: Tensor, dim: int, step: int) -> Tensor:
 # --- Segments, and reductions by index as reductions of segments.
 
 
-def keep_segments(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-    xs, offsets, ctx.name, ctx.init = inputs
-    ctx.operator, ctx.count = operators.find(ctx.name), len(xs)
-    ctx.save_for_backward(*xs, *output, offsets)
-
-
 def segment_of(offsets: Tensor, n: int) -> tuple[Tensor, Tensor, Tensor]:
     """Return each element's segment, and whether it is the first one, and whether it has none.
 
@@ -264,151 +215,105 @@ def segment_of(offsets: Tensor, n: int) -> tuple[Tensor, Tensor, Tensor]:
     return numbers, (marks > 0) | outside, outside
 
 
-def of_segments(x: Tensor, numbers: Tensor) -> Tensor:
-    """Return the value of each element's segment, zero if it has none."""
-    return torch.nn.functional.pad(x, (1, 1)).index_select(0, numbers)
-
-
 def _of_segments(
-    ctx: Any, xs: Tensors, ys: Tensors, grads: Tensors, outside: Tensor, heads: Tensor
-) -> list[Tensor]:
+    op: Operator, init: Any, xs: Tensors, ys: Tensors, grads: Tensors, outside: Tensor,
+    heads: Tensor,
+) -> list[Tensor]:  # fmt: skip
     """Return the gradient of a scan of segments that begin at `heads`.
 
     `outside` marks the elements without a segment.
     """
-    _check_count(ctx.operator, len(xs))
     lefts = [shifted(y, 0, -1) for y in ys]
-    starts = ctx.init
     # Where a segment begins, its own element stands for a left argument that there is not.
-    lefts = [torch.where(heads, x if starts is None else torch.full_like(x, starts), left)
+    lefts = [torch.where(heads, x if init is None else torch.full_like(x, init), left)
              for x, left in zip(xs, lefts, strict=True)]  # fmt: skip
-    p, q = _partials(ctx.operator, lefts, xs)
+    p, q = _partials(op, lefts, xs)
     p = [[torch.where(heads, 0, x)[1:] for x in row] for row in p]
-    alone = heads if starts is None else outside  # elements that are copied
+    alone = heads if init is None else outside  # elements that are copied
     q = [[torch.where(alone, float(i == k), x) for k, x in enumerate(row)]
          for i, row in enumerate(q)]  # fmt: skip
-    general = ctx.operator._replace(known=None)  # a sum's p is zero where segments begin
-    return _like(_times(_accumulated(general, p, grads, 0), q), xs)
+    return _like(_times(_accumulated(p, grads, 0), q), xs)
 
 
-def of_segment_scan(ctx: Any, grads: Any) -> tuple[Any, ...]:
-    *tensors, offsets = ctx.saved_tensors
-    xs, ys = tensors[: ctx.count], tensors[ctx.count :]
+def of_segment_scan(
+    grads: Any, xs: Tensors, offsets: Tensor, op: Operator, init: Any, ys: Tensors
+) -> tuple[Any, ...]:
     _, heads, outside = segment_of(offsets, xs[0].shape[0])
-    return _of_segments(ctx, xs, ys, _dense(grads, ys), outside, heads), None, None, None
+    return (_of_segments(op, init, xs, ys, _dense(grads, ys), outside, heads),)
 
 
-def of_segment_fold(ctx: Any, grads: Any) -> tuple[Any, ...]:
-    *tensors, offsets = ctx.saved_tensors
-    xs, ys = tensors[: ctx.count], tensors[ctx.count :]
-    return _of_segment_fold(ctx, xs, offsets, _dense(grads, ys)), None, None, None
-
-
-def _of_segment_fold(ctx: Any, xs: Tensors, offsets: Tensor, grads: Tensors) -> list[Tensor]:
+def of_segment_fold(
+    grads: Any, xs: Tensors, offsets: Tensor, op: Operator, init: Any, like: Tensors
+) -> tuple[Any, ...]:
+    """`like` has the dtypes and, where there are no gradients, the shapes of the results."""
     numbers, heads, outside = segment_of(offsets, xs[0].shape[0])
-    rows = [of_segments(g, numbers) for g in grads]
-    if ctx.operator.known == "add":
-        return rows
-    with _name_again(ctx) as name:
-        scanned = _ops().segment_scan(list(xs), offsets, name, ctx.init)
+    # The gradient of each element's segment, zero if it has none.
+    rows = [pad(g, (1, 1)).index_select(0, numbers) for g in _dense(grads, like)]
+    if op.known == "add":
+        return (rows,)
+    scanned = _ops().segment_scan(list(xs), offsets, op.name, init)
     ends = ~shifted(~heads, 0, 1)  # a segment begins behind them
     rows = [torch.where(ends, g, 0) for g in rows]
-    return _of_segments(ctx, xs, scanned, rows, outside, heads)
+    return (_of_segments(op, init, xs, scanned, rows, outside, heads),)
 
 
-def keep_by_key(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-    keys, xs, ctx.name, ctx.init = inputs
-    ctx.operator, ctx.count = operators.find(ctx.name), len(xs)
-    ctx.save_for_backward(keys, *xs)
-    ctx.mark_non_differentiable(*output[1:])
-
-
-def of_fold_by_key(ctx: Any, grads: Any, *_: Any) -> tuple[Any, ...]:
-    keys, *xs = ctx.saved_tensors
+def of_fold_by_key(
+    grads: Any, keys: Tensor, xs: Tensors, op: Operator, init: Any
+) -> tuple[Any, ...]:
     last, key = keys[:-1], keys[1:]
     differ = (key != last) & ~(key.isnan() & last.isnan())  # NaN are one run
     heads = torch.cat([torch.ones_like(keys[:1], dtype=torch.bool), differ])
     offsets, _ = _ops().selected(heads, keys.shape[0] + 1)
-    return None, _of_segment_fold(ctx, xs, offsets, _dense(grads, xs)), None, None
+    return None, *of_segment_fold(grads, xs, offsets, op, init, xs)
 
 
-def keep_by_index(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    indices, x, ctx.size, ctx.name, ctx.init = inputs
-    ctx.operator = operators.find(ctx.name)
-    ctx.save_for_backward(indices, x, output)
-
-
-def of_fold_by_index(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
-    indices, x, y = ctx.saved_tensors
+def of_fold_by_index(
+    grad: Tensor, indices: Tensor, x: Tensor, size: int, op: Operator, init: Any, y: Tensor
+) -> tuple[Any, ...]:
     indices = indices.long()
-    known = ctx.operator.known
     # Elements of other indices, which a GPU ignores, read the zero behind the results, as -1 does.
-    at = indices.clamp(-1, ctx.size)
-    behind = torch.nn.functional.pad
-    if known in ("maximum", "minimum"):  # shares of those that are equal to the result
-        marks = (x == behind(y, (0, 1))[at]).to(torch.promote_types(x.dtype, torch.float32))
-        count = _ops().fold_by_index(indices, marks, ctx.size, operators.ADD, 0)
-        found = marks * behind(grad / count.clamp(min=1), (0, 1))[at]
-    elif known == "add":
-        found = behind(grad, (0, 1))[at]
+    at = indices.clamp(-1, size)
+    if op.known in ("maximum", "minimum"):  # shares of those that are equal to the result
+        marks = (x == pad(y, (0, 1))[at]).to(torch.promote_types(x.dtype, torch.float32))
+        count = _ops().fold_by_index(indices, marks, size, ADD.name, 0)
+        found = marks * pad(grad / count.clamp(min=1), (0, 1))[at]
+    elif op.known == "add":
+        found = pad(grad, (0, 1))[at]
     else:
         keys, order = _ops().ordered(indices, False, 0)
-        bounds = torch.arange(ctx.size + 1, device=x.device)
-        offsets = torch.searchsorted(keys, bounds)
-        (rows,) = _of_segment_fold(ctx, [x[order]], offsets, [grad])
+        offsets = torch.searchsorted(keys, torch.arange(size + 1, device=x.device))
+        ((rows,),) = of_segment_fold([grad], [x[order]], offsets, op, init, [y])
         found = torch.zeros_like(x).scatter(0, order, rows)
-    return None, found, None, None, None
+    return None, found
 
 
 # --- Gathers.
 
 
-def keep_indices(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-    x, *_, ctx.dim = inputs
-    ctx.shape = x.shape
-    ctx.num_options = len(inputs) - 1
-    ctx.save_for_backward(output[1])
-    ctx.mark_non_differentiable(output[1])
+def of_gather(grad: Tensor, shape: torch.Size, indices: Tensor, dim: int) -> tuple[Any, ...]:
+    return (grad.new_zeros(shape).scatter(dim, indices, grad),)
 
 
-def of_gather(ctx: Any, grad: Tensor, _: Any) -> tuple[Any, ...]:
-    (indices,) = ctx.saved_tensors
-    found = grad.new_zeros(ctx.shape).scatter(ctx.dim, indices, grad)
-    return (found, *[None] * ctx.num_options)
-
-
-def keep_counts(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    x, _, edges, ctx.bins, ctx.low, ctx.high = inputs
+def kept_of_counts(
+    x: Tensor, weights: Any, edges: Any, bins: int, low: float, high: float, _: Tensor
+) -> tuple[Any, ...]:
     if x.dtype == torch.uint64:  # PyTorch does not compare its numbers
         raise TypeError("histogram: weights of uint64 elements have no gradient; pass x.double()")
-    ctx.has_edges = edges is not None
-    ctx.save_for_backward(*([x] if edges is None else [x, edges]))
+    return x, edges, bins, low, high
 
 
-def of_counts(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
+def of_counts(
+    grad: Tensor, x: Tensor, edges: Any, bins: int, low: float, high: float
+) -> tuple[Any, ...]:
     """Return the gradient of the weights: that of the bin of each element."""
-    x, *given = ctx.saved_tensors
-    if given:
-        edges = given[0]
-    else:
-        like = np.zeros(
-            0, "uint8" if x.dtype == torch.bool else str(x.dtype).removeprefix("torch.")
-        )
-        found = np.histogram_bin_edges(like, ctx.bins, (ctx.low, ctx.high))
+    if edges is None:
+        name = "uint8" if x.dtype == torch.bool else str(x.dtype).removeprefix("torch.")
+        found = np.histogram_bin_edges(np.zeros(0, name), bins, (low, high))
         edges = torch.tensor(found.tolist(), dtype=torch.float64, device=x.device)
     x = x.double() if x.is_floating_point() else x.long()
-    edges, last = _comparable(edges, x.dtype), edges[-1]
-    bins = torch.searchsorted(edges, x, right=True) - 1
-    bins = torch.where((x == edges[-1]) & (last >= edges[-1]), ctx.bins - 1, bins)
-    outside = (bins < 0) | (bins >= ctx.bins) | x.isnan()
-    found = torch.where(outside, 0, grad[torch.where(outside, 0, bins)])
-    return None, found, None, None, None, None
-
-
-def _comparable(edges: Tensor, dtype: torch.dtype) -> Tensor:
-    """Return the least numbers of a dtype, float64 or int64, that reach the edges."""
-    if dtype == torch.float64 or not edges.is_floating_point():
-        return edges.to(dtype)
-    limit = 2.0**63
-    least = torch.where(edges < limit, edges.double().ceil().clamp(min=-limit), 0).long()
-    return torch.where(edges < limit, least, torch.iinfo(torch.int64).max)
+    last = edges[-1]
+    if x.dtype == torch.float64 or not edges.is_floating_point():
+        edges = edges.to(x.dtype)
+    else:
+        edges = framework.whole_edges(edges.double(), torch.int64)
+    return None, framework.pulled_weights(grad, x, edges, last)

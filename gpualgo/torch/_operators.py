@@ -11,11 +11,12 @@ import functools
 import hashlib
 import operator
 import types
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import count
-from typing import Any, NamedTuple
+from typing import Any
 from unittest.mock import patch
+from weakref import WeakValueDictionary
 
 import numpy as np
 import torch
@@ -24,8 +25,9 @@ from torch.overrides import TorchFunctionMode
 
 from gpualgo._api.derivatives import (
     Framework,
+    both_of,
     functions_of,
-    is_holomorphic,
+    given_of,
     rebound,
     variables_of,
 )
@@ -36,16 +38,22 @@ from gpualgo._operators.operator import as_operator
 from gpualgo._operators.tokens import digest_of
 
 
-class Operator(NamedTuple):
-    """An operator of a call; `vjp` has functions for its two partial derivatives."""
+@dataclass(frozen=True, eq=False)
+class Operator:
+    """An operator of a call; `vjp(a, b)` returns its two partial derivatives, if they are given.
 
-    fn: Any
+    It is found by its name for as long as a call or the graph of a gradient has it.
+    """
+
+    name: str
+    fn: Compiled
     known: str | None  # the name of a recognised operator
-    vjp: tuple[Callable[..., Any], Callable[..., Any]] | None
+    vjp: Callable[..., Any] | None
     where: str
 
 
-_operators: dict[str, Operator] = {}  # by name; those that capture no values stay
+_operators: WeakValueDictionary[str, Operator] = WeakValueDictionary()  # by name
+_constant: dict[str, Operator] = {}  # those that read no variables, which stay
 _numbers = count()
 _SAME = (
     *("add", "multiply", "maximum", "minimum", "fmax", "fmin", "logaddexp", "logaddexp2", "hypot"),
@@ -53,7 +61,7 @@ _SAME = (
 )
 _TWINS = {getattr(torch, name): getattr(np, name) for name in _SAME} | {torch.mul: np.multiply}
 _MAX, _MIN = max, min
-_CONSTANT = (types.ModuleType, types.BuiltinFunctionType, np.ufunc, type)
+_NEVER_CHANGED = (types.ModuleType, types.BuiltinFunctionType, np.ufunc, type)
 _MODULES = ("builtins", "cmath", "math", "numpy", "operator", "torch")  # that nobody changes
 
 
@@ -67,31 +75,6 @@ def find(name: str) -> Operator:
     return found
 
 
-def named(op: Any, vjp: Any, where: str, num_arguments: int = 2) -> Any:
-    """Return a context: the name of an operator in a call that is not compiled."""
-    parsed = _parsed(op, vjp, where, num_arguments)
-    name = _name_of(parsed)
-    if name is None:  # values of its variables may change
-        return held(parsed)
-    _operators[name] = parsed
-    return nullcontext(name)
-
-
-@contextmanager
-def held(parsed: Operator) -> Iterator[str]:
-    """Yield the name of an operator that only this block knows."""
-    name = f"call-{next(_numbers)}"
-    _operators[name] = parsed
-    try:
-        yield name
-    finally:
-        del _operators[name]
-
-
-def is_known(name: str) -> bool:
-    return name in _operators
-
-
 @torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
 def constant_name(
     op: Any, vjp: Any, where: str, num_arguments: int = 2, **facts: Any
@@ -99,41 +82,38 @@ def constant_name(
     """Return the name of an operator in a call that is compiled; `facts` are of its `Operator`."""
     op = Compiled(op, **facts) if facts else op
     with patch.multiple(builtins, max=_MAX, min=_MIN):  # torch.export puts its own ones there
-        parsed = _parsed(op, vjp, where, num_arguments)
-        name = _name_of(parsed)
-    if name is None:
-        advice = "pass them as tensors, as in elements of several numbers"
-        if where == "select":
-            advice = "pass a tensor of bool, as in select(x, x > limit)"
-        raise TypeError(
-            f"{where}: op reads variables, which a compiled graph would keep as they are now; "
-            f"{advice}, or call it outside torch.compile"
-        )
-    _operators[name] = parsed
-    return name
+        name = parsed(op, vjp, where, num_arguments).name
+    if name in _constant:
+        return name
+    advice = "pass them as tensors, as in elements of several numbers"
+    if where == "select":
+        advice = "pass a tensor of bool, as in select(x, x > limit)"
+    raise TypeError(
+        f"{where}: op reads variables, which a compiled graph would keep as they are now; "
+        f"{advice}, or call it outside torch.compile"
+    )
 
 
-def _parsed(op: Any, vjp: Any, where: str, num_arguments: int) -> Operator:
+def parsed(op: Any, vjp: Any, where: str, num_arguments: int = 2) -> Operator:
+    """Return the operator of a call; one that reads variables has a name of its own each time."""
     if isinstance(op, functools.partial):  # torch.export's own max and min
         op = op.keywords.get("real_callable", op)
     fn = _TWINS.get(op, op) if isinstance(op, types.BuiltinFunctionType) else op
     compiled = as_operator(fn, where, num_arguments)
-    if vjp is not None and not (
-        isinstance(vjp, tuple) and len(vjp) == 2 and all(map(callable, vjp))
-    ):
-        raise TypeError(
-            f"{where}: vjp must be a tuple of two functions, the derivatives of op by its first "
-            f"and its second argument, got {type(vjp).__name__}"
-        )
+    vjp = given_of(vjp, where, lambda d: d if is_closed(d) else rebound(d, _as_now, {}))
     known = "logaddexp" if compiled.fn is np.logaddexp else compiled.name
     known = known if vjp is None else None
     if not is_closed(compiled.fn) or len(functions_of(compiled.fn, [])) > 1:  # gradients run later
         compiled = Compiled(
             frozen(compiled.fn), identity=compiled.identity, commutative=compiled.commutative
         )
-    if vjp is not None:
-        vjp = tuple([d if is_closed(d) else rebound(d, _as_now, {}) for d in vjp])
-    return Operator(compiled, known, vjp, where)
+    digest = digest_name(compiled, vjp)
+    both = _KNOWN.get(known) if vjp is None else both_of(vjp)
+    found = Operator(digest or f"call-{next(_numbers)}", compiled, known, both, where)
+    _operators[found.name] = found
+    if digest is not None:
+        _constant[digest] = found
+    return found
 
 
 def _as_now(value: Any) -> Any:
@@ -143,16 +123,15 @@ def _as_now(value: Any) -> Any:
     return value
 
 
-def _name_of(parsed: Operator) -> str | None:
-    """Return the digest of an operator's contents; None if it reads variables."""
-    digest = hashlib.sha256(f"{parsed.fn.identity!r} {parsed.fn.commutative}".encode())
-    functions = (parsed.fn.fn, *(parsed.vjp or ()))
-    for fn in functions:
+def digest_name(compiled: Compiled, vjp: Any) -> str | None:
+    """Return a name made of an operator's contents; None if it reads variables."""
+    digest = hashlib.sha256(f"{compiled.identity!r} {compiled.commutative}".encode())
+    for fn in (compiled.fn, *(vjp or ())):
         if not is_closed(fn):
             return None
         found: Resolved = resolve(fn)
         digest.update(digest_of(found.key).encode())
-    return f"{getattr(functions[0], '__name__', 'op')}-{digest.hexdigest()[:24]}"
+    return f"{getattr(compiled.fn, '__name__', 'op')}-{digest.hexdigest()[:24]}"
 
 
 def is_closed(fn: Any) -> bool:
@@ -165,20 +144,39 @@ def is_closed(fn: Any) -> bool:
         not (each.__defaults__ or each.__kwdefaults__ or each.__closure__)
         and all(_is_constant(v) or python_function(v) for _, v in variables_of(each))
         for each in functions
-    ) and (bool(functions) or isinstance(fn, _CONSTANT))
+    ) and (bool(functions) or isinstance(fn, _NEVER_CHANGED))
 
 
 def _is_constant(value: Any) -> bool:
     if isinstance(value, types.ModuleType):
         return value.__name__.partition(".")[0] in _MODULES
-    return isinstance(value, _CONSTANT)
-
-
-ADD = "add"
-_operators[ADD] = Operator(as_operator(operator.add, "reduce", 2), "add", None, "reduce")
+    return isinstance(value, _NEVER_CHANGED)
 
 
 # --- Derivatives of an operator, elementwise: functions of the arguments, which are tensors.
+
+
+def _of_extreme(is_left: Any) -> Any:
+    def derivatives(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+        left = (is_left(a, b) | a.isnan()).to(a.dtype)
+        return left, 1 - left
+
+    return derivatives
+
+
+def _of_logaddexp(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+    left = torch.sigmoid(torch.where((a == b) & a.isinf(), 0, a - b))
+    return left, 1 - left
+
+
+_KNOWN: dict[str | None, Any] = {
+    "add": lambda a, b: (torch.ones_like(a),) * 2,
+    "multiply": lambda a, b: (b, a),
+    "maximum": _of_extreme(torch.ge),
+    "minimum": _of_extreme(torch.le),
+    "logaddexp": _of_logaddexp,
+}
+ADD = parsed(operator.add, None, "reduce")
 
 
 def _is_inexact(x: Tensor) -> bool:
@@ -202,8 +200,21 @@ _NAMES = {
 }  # fmt: skip
 
 
-class _Torch:
-    """PyTorch's functions by the names of computations, of tensors and numbers."""
+class _Torch(Framework):
+    """PyTorch's functions of tensors and numbers."""
+
+    name, array, module, vjp = "PyTorch", Tensor, torch, staticmethod(torch.func.vjp)
+    detach, is_inexact = "detach the tensors", staticmethod(_is_inexact)
+
+    def is_complex(self, dtype: torch.dtype) -> bool:
+        return bool(dtype.is_complex)
+
+    def call(self, fn: Any, *args: Any) -> Any:
+        with _AsNumbers():
+            return fn(*args)
+
+    def typed(self, x: Any, like: Tensor, dtype: torch.dtype) -> Tensor:
+        return torch.as_tensor(x).to(like.device, dtype).expand_as(like)
 
     def __getattr__(self, does: str) -> Any:
         if does.startswith("whole_"):  # a kernel's result is an int64
@@ -239,7 +250,7 @@ class _Torch:
         return torch.where(is_same, a / 2 + b / 2, torch.logaddexp(both[0], both[1]))
 
 
-_torch = Framework(Tensor, _Torch())
+_CONVERSIONS = ("__bool__", "__complex__", "__float__", "__index__", "__int__")
 
 
 class _AsNumbers(TorchFunctionMode):
@@ -251,8 +262,10 @@ class _AsNumbers(TorchFunctionMode):
         if any(type(x) is int and abs(x) >= 1 << 63 for x in args):
             args = [float(x) if type(x) is int else x for x in args]
         name = getattr(func, "__name__", "")
+        if name in _CONVERSIONS:  # PyTorch converts and branches on tensors of one number
+            raise TypeError(f"{name} of a tensor has no derivative")
         if name in ("__floordiv__", "__ifloordiv__", "__rfloordiv__", "floor_divide_"):
-            return _Torch.floor_divide(*(args[::-1] if name == "__rfloordiv__" else args))
+            return framework.floor_divide(*(args[::-1] if name == "__rfloordiv__" else args))
         if name.endswith("_") and not name.endswith("__"):  # as mul_ of `*=`
             func = getattr(Tensor, name[:-1])
         elif name.startswith("__i") and hasattr(Tensor, plain := f"__{name[3:]}"):  # as __iand__
@@ -266,92 +279,4 @@ class _AsNumbers(TorchFunctionMode):
         return found
 
 
-def partials(parsed: Operator, left: Sequence[Tensor], right: Sequence[Tensor]) -> Any:
-    """Return the derivatives by the left and the right argument.
-
-    Each is [i][k], of number i of the result by number k of the argument.
-    """
-    if parsed.vjp is not None:
-        return tuple(
-            _matrix(d(element(left), element(right)), left, parsed.where) for d in parsed.vjp
-        )
-    one = torch.ones_like(left[0])
-    a, b = left[0], right[0]
-    if parsed.known == "add":
-        return ((one,),), ((one,),)
-    if parsed.known == "multiply":
-        return ((b,),), ((a,),)
-    if parsed.known in ("maximum", "minimum"):
-        is_left = ((a >= b if parsed.known == "maximum" else a <= b) | a.isnan()).to(a.dtype)
-        return ((is_left,),), ((1 - is_left,),)
-    if parsed.known == "logaddexp":
-        share = torch.sigmoid(torch.where((a == b) & a.isinf(), 0, a - b))
-        return ((share,),), ((1 - share,),)
-    return _derived(parsed, left, right)
-
-
-def element(tensors: Sequence[Tensor]) -> Any:
-    return tensors[0] if len(tensors) == 1 else tuple(tensors)
-
-
-def dtype_of(tensors: Sequence[Tensor]) -> torch.dtype:
-    """Return the dtype of an element's gradients."""
-    return functools.reduce(torch.promote_types, [x.dtype for x in tensors])
-
-
-def _matrix(found: Any, like: Sequence[Tensor], where: str) -> Any:
-    """Return what a function of `vjp` has returned as rows of tensors."""
-    rows = found if isinstance(found, (tuple, list)) else [[found]]
-    size = len(like)
-    try:
-        matrix = [
-            [torch.as_tensor(x).to(like[0].device, dtype_of(like)).expand_as(like[0]) for x in row]
-            for row in rows
-        ]
-    except (TypeError, RuntimeError) as error:
-        raise TypeError(f"{where}: vjp returns what is no derivative ({error})") from error
-    if len(matrix) != size or any(len(row) != size for row in matrix):
-        raise TypeError(f"{where}: vjp must return {size} rows of {size} for elements of {size}")
-    return matrix
-
-
-def _derived(parsed: Operator, left: Sequence[Tensor], right: Sequence[Tensor]) -> Any:
-    """Return the derivatives of a Python function of arithmetic, by PyTorch's own."""
-    if left[0].numel() == 1:  # a function may branch on, or convert, a tensor of one number
-        pairs = [[each.reshape(1).expand(2) for each in side] for side in (left, right)]
-        found = _derived(parsed, *pairs)
-        return [[[x[:1].reshape_as(left[0]) for x in row] for row in side] for side in found]
-    count, dtype, device = len(left), dtype_of(left), left[0].device
-    # Integers keep their dtype, and have no derivatives.
-    given = [x.to(dtype) if _is_inexact(x) else x for x in (*left, *right)]
-    wanted = [i for i, x in enumerate(given) if _is_inexact(x)]
-    fn = _torch.of(parsed.fn.fn)
-    if dtype.is_complex and not is_holomorphic(parsed.fn.fn):
-        raise TypeError(f"{parsed.where}: op has no gradient, as it is no holomorphic function")
-
-    def computed(*numbers: Tensor) -> tuple[Tensor, ...]:
-        xs = list(given)
-        for i, x in zip(wanted, numbers, strict=True):
-            xs[i] = x
-        with _AsNumbers():
-            found = fn(element(xs[:count]), element(xs[count:]))
-        results = found if isinstance(found, tuple) else (found,)
-        of_dtype = [torch.as_tensor(each).to(device, dtype) for each in results]
-        return tuple([each.expand_as(left[0]) for each in of_dtype])
-
-    try:
-        results, pull = torch.func.vjp(computed, *[given[i] for i in wanted])
-        zeros = [torch.zeros_like(each) for each in results]
-        rows = []
-        for i, each in enumerate(results):
-            row = [torch.zeros_like(x, dtype=dtype) for x in given]
-            found = pull((*zeros[:i], torch.ones_like(each), *zeros[i + 1 :]))
-            for k, derivative in zip(wanted, found, strict=True):
-                row[k] = derivative
-            rows.append(row)
-    except (TypeError, RuntimeError, AttributeError, ValueError, ArithmeticError) as error:
-        raise TypeError(
-            f"{parsed.where}: op has no gradient that PyTorch can derive ({error}); pass "
-            "vjp=(left, right), functions of tensors for its two partial derivatives"
-        ) from error
-    return [row[:count] for row in rows], [row[count:] for row in rows]
+framework = _Torch()

@@ -11,32 +11,59 @@ from torch import Tensor
 from torch.autograd.forward_ad import unpack_dual
 
 import gpualgo as ga
-from gpualgo._api.derivatives import compose, compose_pairs
+from gpualgo._api.derivatives import compose, compose_pairs, element
 from gpualgo.torch import _gradients as gradients
-from gpualgo.torch._operators import element, find
+from gpualgo.torch._operators import find
 
 Tensors: TypeAlias = Sequence[Any]  # any sequence of tensors
 
 
 def _define(
-    name: str, schema: str, results: Callable[..., Any], *, dim_at: int | None = None,
-    setup: Callable[..., None] | None = None, backward: Callable[..., Any] | None = None,
+    name: str, schema: str, results: Callable[..., Any], pull: Any = None, *,
+    keeps: Callable[..., Any] = lambda *everything: everything, dim_at: int | None = None,
+    always: bool = False,
 ) -> Callable[[Callable[..., None]], Callable[..., Any]]:  # fmt: skip
     """Make a custom op of a function that writes to tensors, which `results` makes.
 
-    Argument `dim_at` is the dimension of rows: a batch is then one call of more rows, else several.
+    ``pull(grads, *kept)`` returns the gradients of the first arguments, where `grads` are those of
+    the first result; no other has one. It is given what ``keeps(*args, result)`` returns, with the
+    operator in place of its name. Argument `dim_at` is the dimension of rows: a batch is then one
+    call of more rows, else several. Unless `always`, the function is not called where the first
+    result has no elements.
     """
+
+    def setup(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        saved: list[Tensor] = []
+
+        def place(x: Tensor) -> _Place:
+            saved.append(x)
+            return _Place(len(saved) - 1)
+
+        kept = _each(place, keeps(*inputs, output))
+        ctx.kept = [find(x) if isinstance(x, str) else x for x in kept]
+        ctx.count = len(inputs)
+        ctx.save_for_backward(*saved)
+        if isinstance(output, tuple):
+            ctx.mark_non_differentiable(*output[1:])
+
+    def backward(ctx: Any, grads: Any, *_: Any) -> tuple[Any, ...]:
+        found = pull(grads, *_each(ctx.saved_tensors.__getitem__, ctx.kept, kind=_Place))
+        return *found, *[None] * (ctx.count - len(found))
 
     def decorate(kernel: Callable[..., None]) -> Callable[..., Any]:
         def run(*args: Any) -> Any:
-            args = _each(torch.Tensor.detach, args)
+            args = _each(Tensor.detach, args)
             outs = results(*args)
-            kernel(outs, *args)
+            first = outs
+            while not isinstance(first, Tensor):
+                first = first[0]
+            if always or first.numel():
+                kernel(outs, *args)
             return outs
 
         op = torch.library.custom_op(f"gpualgo::{name}", mutates_args=(), schema=schema)(run)
         op.register_fake(results)
-        if backward is not None:
+        if pull is not None:
             op.register_autograd(backward, setup_context=setup)
         op.register_vmap(_in_turn(op) if dim_at is None else _in_rows(op, dim_at))
 
@@ -49,11 +76,16 @@ def _define(
     return decorate
 
 
-def _each(function: Callable[..., Any], x: Any, *others: Any) -> Any:
+class _Place(int):
+    """Where a tensor is among those that autograd saves."""
+
+
+def _each(function: Callable[..., Any], x: Any, *others: Any, kind: Any = Tensor) -> Any:
     """Return x with a function applied to each tensor in it, and to the same items of others."""
     if isinstance(x, (list, tuple)):
-        return type(x)([_each(function, *items) for items in zip(x, *others, strict=True)])
-    return function(x, *others) if isinstance(x, Tensor) else x
+        items = zip(x, *others, strict=True)
+        return type(x)([_each(function, *each, kind=kind) for each in items])
+    return function(x, *others) if isinstance(x, kind) else x
 
 
 def _without_tangent(x: Tensor) -> None:
@@ -65,16 +97,16 @@ def _in_turn(op: Callable[..., Any]) -> Callable[..., Any]:
     """Return a rule of vmap that calls an op for each element of a batch."""
 
     def rule(info: Any, dims: Any, *args: Any) -> Any:
-        def at(i: int) -> Any:
-            return op(*_each(lambda x, dim: x if dim is None else x.select(dim, i), args, dims))
+        def results(part: Callable[[Tensor, int], Tensor]) -> Any:
+            return op(*_each(lambda x, dim: x if dim is None else part(x, dim), args, dims))
 
-        if not info.batch_size:  # the results of a row of zeros tell the shapes
-            rows = _each(lambda x, dim: x if dim is None else _zeros(x, dim), args, dims)
-            empty = _each(lambda x: x.new_empty((0, *x.shape)), op(*rows))
-            return empty, _each(lambda x: 0, empty)
-        results = [at(i) for i in range(info.batch_size)]
-        stacked = _each(lambda *several: torch.stack(several), *results)
-        return stacked, _each(lambda x: 0, stacked)
+        if info.batch_size:
+            rows = [results(lambda x, dim: x.select(dim, i)) for i in range(info.batch_size)]  # noqa: B023
+            found = _each(lambda *several: torch.stack(several), *rows)
+        else:  # the results of a row of zeros tell the shapes
+            row = results(lambda x, dim: x.new_zeros(_resized(x, dim)))
+            found = _each(lambda x: x.new_empty((0, *x.shape)), row)
+        return found, _each(lambda x: 0, found)
 
     return rule
 
@@ -99,10 +131,6 @@ def _new(x: Tensor, shape: Sequence[Any] | None = None, dtype: Any = None) -> Te
     return torch.empty(x.shape if shape is None else shape, dtype=dtype or x.dtype, device=x.device)
 
 
-def _zeros(x: Tensor, dim: int) -> Tensor:
-    return x.new_zeros(_resized(x, dim))
-
-
 def _resized(x: Tensor, dim: int, *sizes: int) -> list[Any]:
     """Return the shape of x with another size of a dimension, or without it."""
     return [*x.shape[:dim], *sizes, *x.shape[dim + 1 :]]
@@ -115,17 +143,15 @@ def _resized(x: Tensor, dim: int, *sizes: int) -> list[Any]:
     "scan",
     "(Tensor[] xs, Tensor[] init, str op, int dim, bool exclusive, bool reverse) -> Tensor[]",
     lambda xs, *rest: [_new(x) for x in xs],
+    gradients.of_scan,
     dim_at=3,
-    setup=gradients.keep_scan,
-    backward=gradients.of_scan,
 )
 def scan(
     outs: Tensors, xs: Tensors, init: Tensors, op: str, dim: int, exclusive: bool, reverse: bool
 ) -> None:
     """Scan each row; `init` has the first values of each row, or is empty."""
-    if xs[0].numel():
-        function = ga.exclusive_scan if exclusive else ga.inclusive_scan
-        _run(function, xs, init, op, dim, outs, reverse=reverse)
+    function = ga.exclusive_scan if exclusive else ga.inclusive_scan
+    _run(function, xs, init, op, dim, outs, reverse=reverse)
 
 
 def _run(
@@ -149,29 +175,26 @@ def _run(
     "fold",
     "(Tensor[] xs, Tensor[] init, str op, int dim) -> Tensor[]",
     lambda xs, init, op, dim: [_new(x, _resized(x, dim)) for x in xs],
+    gradients.of_fold,
     dim_at=3,
-    setup=gradients.keep_fold,
-    backward=gradients.of_fold,
 )
 def fold(outs: Tensors, xs: Tensors, init: Tensors, op: str, dim: int) -> None:
-    if outs[0].numel():
-        _run(ga.reduce, xs, init, op, dim, outs)
+    _run(ga.reduce, xs, init, op, dim, outs)
 
 
 @_define(
     "recurrence",
     "(Tensor[] a, Tensor[] b, int dim, bool reverse) -> Tensor[]",
     lambda a, b, dim, reverse: [_new(x) for x in b],
+    gradients.of_recurrence,
+    keeps=lambda a, b, dim, reverse, h: (a, h, dim, reverse),
     dim_at=2,
-    setup=gradients.keep_recurrence,
-    backward=gradients.of_recurrence,
 )
 def recurrence(outs: Tensors, a: Tensors, b: Tensors, dim: int, reverse: bool) -> None:
     """Write ``h[i] = h[i-1] a[i] + b[i]`` of row vectors of one or two numbers, from h[-1] = 0."""
-    if b[0].numel():
-        op = compose if len(b) == 1 else compose_pairs
-        written = (*map(_new, a), *outs)
-        ga.inclusive_scan((*a, *b), None, op, axis=dim, reverse=reverse, out=written)
+    op = compose if len(b) == 1 else compose_pairs
+    written = (*map(_new, a), *outs)
+    ga.inclusive_scan((*a, *b), None, op, axis=dim, reverse=reverse, out=written)
 
 
 # --- Segments and keys: one-dimensional.
@@ -181,44 +204,38 @@ def recurrence(outs: Tensors, a: Tensors, b: Tensors, dim: int, reverse: bool) -
     "segment_scan",
     "(Tensor[] xs, Tensor offsets, str op, Scalar? init) -> Tensor[]",
     lambda xs, *rest: [_new(x) for x in xs],
-    setup=gradients.keep_segments,
-    backward=gradients.of_segment_scan,
+    gradients.of_segment_scan,
 )
 def segment_scan(outs: Tensors, xs: Tensors, offsets: Tensor, op: str, init: Any) -> None:
-    if xs[0].numel():
-        ga.segmented_inclusive_scan(element(xs), offsets, init, find(op).fn, out=element(outs))
+    ga.segmented_inclusive_scan(element(xs), offsets, init, find(op).fn, out=element(outs))
 
 
 @_define(
     "segment_fold",
     "(Tensor[] xs, Tensor offsets, str op, Scalar? init) -> Tensor[]",
     lambda xs, offsets, op, init: [_new(x, [offsets.shape[0] - 1]) for x in xs],
-    setup=gradients.keep_segments,
-    backward=gradients.of_segment_fold,
+    gradients.of_segment_fold,
 )
 def segment_fold(outs: Tensors, xs: Tensors, offsets: Tensor, op: str, init: Any) -> None:
-    if outs[0].numel():
-        ga.segmented_reduce(element(xs), offsets, init, find(op).fn, out=element(outs))
+    ga.segmented_reduce(element(xs), offsets, init, find(op).fn, out=element(outs))
 
 
 @_define(
     "fold_by_index",
     "(Tensor indices, Tensor x, SymInt size, str op, Scalar? init) -> Tensor",
     lambda indices, x, size, op, init: _new(x, [size]),
-    setup=gradients.keep_by_index,
-    backward=gradients.of_fold_by_index,
+    gradients.of_fold_by_index,
 )
 def fold_by_index(out: Tensor, indices: Tensor, x: Tensor, size: int, op: str, init: Any) -> None:
-    if size:
-        ga.reduce_by_index(indices, x, size, init, find(op).fn, out=out)
+    ga.reduce_by_index(indices, x, size, init, find(op).fn, out=out)
 
 
 @_define(
     "fold_by_key",
     "(Tensor keys, Tensor[] xs, str op, Scalar? init) -> (Tensor[], Tensor, Tensor)",
     lambda keys, xs, *rest: ([_new(x) for x in xs], _new(keys), _new(keys, [], torch.int64)),
-    setup=gradients.keep_by_key,
-    backward=gradients.of_fold_by_key,
+    gradients.of_fold_by_key,
+    keeps=lambda keys, xs, op, init, _: (keys, xs, op, init),
 )
 def fold_by_key(outs: Any, keys: Tensor, xs: Tensors, op: str, init: Any) -> None:
     """Write the results and the keys of all runs to tensors of full length, and their number."""
@@ -236,44 +253,41 @@ def fold_by_key(outs: Any, keys: Tensor, xs: Tensors, op: str, init: Any) -> Non
     "ordered",
     "(Tensor x, bool descending, int dim) -> (Tensor, Tensor)",
     lambda x, descending, dim: (_new(x), _new(x, dtype=torch.int64)),
+    gradients.of_gather,
+    keeps=lambda x, descending, dim, outs: (x.shape, outs[1], dim),
     dim_at=2,
-    setup=gradients.keep_indices,
-    backward=gradients.of_gather,
 )
 def ordered(outs: Tensors, x: Tensor, descending: bool, dim: int) -> None:
     """Sort rows, and write the indices of their elements."""
     values, indices = outs
-    if x.numel():
-        ga.argsort(x, descending=descending, axis=dim, out=indices)
-        signed = _SIGNED.get(x.dtype, x.dtype)  # PyTorch does not gather unsigned numbers
-        torch.gather(x.view(signed), dim, indices, out=values.view(signed))
+    ga.argsort(x, descending=descending, axis=dim, out=indices)
+    signed = _SIGNED.get(x.dtype, x.dtype)  # PyTorch does not gather unsigned numbers
+    torch.gather(x.view(signed), dim, indices, out=values.view(signed))
 
 
 _SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: torch.int64}
 
 
-def _of_k(x: Tensor, k: int, largest: bool, dim: int) -> tuple[Tensor, Tensor]:
-    shape = _resized(x, dim, k)
-    return _new(x, shape), _new(x, shape, torch.int64)
-
-
 @_define(
     "top",
     "(Tensor x, SymInt k, bool largest, int dim) -> (Tensor, Tensor)",
-    _of_k,
+    lambda x, k, largest, dim: (
+        _new(x, _resized(x, dim, k)),
+        _new(x, _resized(x, dim, k), torch.int64),
+    ),
+    gradients.of_gather,
+    keeps=lambda x, k, largest, dim, outs: (x.shape, outs[1], dim),
     dim_at=3,
-    setup=gradients.keep_indices,
-    backward=gradients.of_gather,
 )
 def top(outs: Any, x: Tensor, k: int, largest: bool, dim: int) -> None:
-    if outs[0].numel():
-        ga.top_k(x, k, axis=dim, mode="largest" if largest else "smallest", out=outs)
+    ga.top_k(x, k, axis=dim, mode="largest" if largest else "smallest", out=outs)
 
 
 @_define(
     "selected",
     "(Tensor mask, SymInt size) -> (Tensor, Tensor)",
     lambda mask, size: (_new(mask, [size], torch.int64), _new(mask, [], torch.int64)),
+    always=True,
 )
 def selected(outs: Tensors, mask: Tensor, size: int) -> None:
     """Write the indices of the first `size` marked elements, and the number of marked ones.
@@ -283,10 +297,7 @@ def selected(outs: Tensors, mask: Tensor, size: int) -> None:
     (indices, count), n = outs, mask.numel()
     numbers = torch.arange(n, device=mask.device)
     found = torch.empty_like(numbers)
-    if n:
-        ga.select(numbers, mask.flatten(), out=found, out_count=count)
-    else:
-        count.zero_()
+    ga.select(numbers, mask.flatten(), out=found, out_count=count)
     found = torch.where(numbers < count, found, n)[:size]
     indices.fill_(n)[: len(found)] = found
 
@@ -297,8 +308,6 @@ def selected(outs: Tensors, mask: Tensor, size: int) -> None:
     lambda x, op: _new(x, dtype=torch.bool),
 )
 def marks(out: Tensor, x: Tensor, op: str) -> None:
-    if not x.numel():
-        return
     try:
         ga.transform(find(op).fn, x, out=out)
     except TypeError as error:
@@ -318,8 +327,9 @@ def marks(out: Tensor, x: Tensor, op: str) -> None:
     lambda x, weights, edges, bins, low, high: _new(
         x, [bins], torch.int64 if weights is None else weights.dtype
     ),
-    setup=gradients.keep_counts,
-    backward=gradients.of_counts,
+    gradients.of_counts,
+    keeps=gradients.kept_of_counts,
+    always=True,
 )
 def counts(
     out: Tensor, x: Tensor, weights: Tensor | None, edges: Tensor | None, bins: int, low: float,
@@ -335,5 +345,4 @@ def counts(
     lambda a, v, right, descending: _new(v, dtype=torch.int64),
 )
 def searched(out: Tensor, a: Tensor, v: Tensor, right: bool, descending: bool) -> None:
-    if v.numel():
-        ga.searchsorted(a, v, side="right" if right else "left", descending=descending, out=out)
+    ga.searchsorted(a, v, side="right" if right else "left", descending=descending, out=out)

@@ -7,20 +7,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gpualgo._pipeline import checks
+from gpualgo.torch import _arguments as arguments
 from gpualgo.torch import _ops as ops
-from gpualgo.torch._arguments import (
-    axis_of,
-    call,
-    check_flags,
-    check_ordered,
-    first_values,
-    size_of,
-    tensors,
-)
 
 
 def sort(x: Tensor, *, descending: bool = False, dim: int = -1) -> tuple[Tensor, Tensor]:
     """Return sorted elements and their indices; equal elements keep their order.
+
+    Errors are those of `gpualgo.argsort`: TypeError and IndexError.
 
     Parameters
     ----------
@@ -35,11 +30,6 @@ def sort(x: Tensor, *, descending: bool = False, dim: int = -1) -> tuple[Tensor,
     (values, indices)
         With the shape of `x`; indices are int64.
 
-    Raises
-    ------
-    TypeError, IndexError
-        As `gpualgo.argsort`.
-
     >>> gt.sort(torch.tensor([3, 1, 2]))
     (tensor([1, 2, 3]), tensor([1, 2, 0]))
     """
@@ -49,20 +39,7 @@ def sort(x: Tensor, *, descending: bool = False, dim: int = -1) -> tuple[Tensor,
 def argsort(x: Tensor, *, descending: bool = False, dim: int = -1) -> Tensor:
     """Return the indices of sorted elements.
 
-    Parameters
-    ----------
-    x, descending, dim
-        As for `sort`.
-
-    Returns
-    -------
-    tensor
-        int64, with the shape of `x`.
-
-    Raises
-    ------
-    TypeError, IndexError
-        As `gpualgo.argsort`.
+    Parameters and errors are those of `sort`. The result is int64 and has the shape of `x`.
 
     >>> gt.argsort(torch.tensor([3, 1, 2]))
     tensor([1, 2, 0])
@@ -71,15 +48,16 @@ def argsort(x: Tensor, *, descending: bool = False, dim: int = -1) -> Tensor:
 
 
 def _sorted(x: Tensor, descending: bool, dim: int, where: str) -> tuple[Tensor, Tensor]:
-    dim = axis_of(dim, tensors((x,), where), where)
-    check_flags(where, descending=descending)
-    check_ordered(x, where)
-    found: tuple[Tensor, Tensor] = ops.ordered(x, bool(descending), dim)
-    return found
+    dim = arguments.axis_of(dim, arguments.tensors((x,), where), where)
+    checks.flag_argument(descending, "descending", where)
+    arguments.check_ordered(x, where)
+    return ops.ordered(x, bool(descending), dim)  # type: ignore[no-any-return]
 
 
 def top_k(x: Tensor, k: int, *, largest: bool = True, dim: int = -1) -> tuple[Tensor, Tensor]:
     """Return the k greatest elements of each row, the greatest first, and their indices.
+
+    Errors are those of `gpualgo.top_k`: TypeError, ValueError and IndexError.
 
     Parameters
     ----------
@@ -96,28 +74,24 @@ def top_k(x: Tensor, k: int, *, largest: bool = True, dim: int = -1) -> tuple[Te
     (values, indices)
         Of equal elements the first ones are taken. Indices are int64.
 
-    Raises
-    ------
-    TypeError, ValueError, IndexError
-        As `gpualgo.top_k`.
-
     >>> gt.top_k(torch.tensor([3, 1, 2]), 2)
     (tensor([3, 2]), tensor([0, 2]))
     """
-    dim = axis_of(dim, tensors((x,), "top_k"), "top_k")
-    k = size_of(k, "k", "top_k")
-    check_flags("top_k", largest=largest)
-    check_ordered(x, "top_k")
+    dim = arguments.axis_of(dim, arguments.tensors((x,), "top_k"), "top_k")
+    k = arguments.size_of(k, "k", "top_k")
+    checks.flag_argument(largest, "largest", "top_k")
+    arguments.check_ordered(x, "top_k")
     if not 0 <= k <= x.shape[dim]:
         raise ValueError(f"top_k: k is {k}, and the dimension has {x.shape[dim]} elements")
-    found: tuple[Tensor, Tensor] = ops.top(x, k, bool(largest), dim)
-    return found
+    return ops.top(x, k, bool(largest), dim)  # type: ignore[no-any-return]
 
 
 def select(
     x: Tensor, predicate: Any, *, size: int | None = None, fill_value: Any = 0
 ) -> tuple[Tensor, Tensor]:
     """Return the elements for which a predicate is true, in a tensor of a known length.
+
+    Errors are those of `gpualgo.select`: TypeError, ValueError and CompileError.
 
     Parameters
     ----------
@@ -135,27 +109,22 @@ def select(
     (values, count)
         Of length `size`; the number of elements for which the predicate is true.
 
-    Raises
-    ------
-    TypeError, ValueError, CompileError
-        As `gpualgo.select`.
-
     >>> gt.select(torch.tensor([3, -1, 4]), lambda a: a > 0, size=3)
     (tensor([3, 4, 0]), tensor(2))
     """
-    tensors((x,), "select")
+    arguments.tensors((x,), "select")
     mask = predicate
     if not isinstance(predicate, Tensor):
-        mask = call(predicate, ops.marks, "select", (x.detach(),), num_arguments=1)
+        mask = arguments.call(predicate, ops.marks, "select", (x.detach(),), num_arguments=1)
     if mask.dtype != torch.bool:
         raise TypeError(f"select: predicate is a tensor of {mask.dtype}; pass predicate != 0, say")
     if mask.shape != x.shape:
         raise ValueError(f"select: predicate has shape {tuple(mask.shape)}, x {tuple(x.shape)}")
     n = x.numel()
-    size = n if size is None else size_of(size, "size", "select")
+    size = n if size is None else arguments.size_of(size, "size", "select")
     indices, count = ops.selected(mask, size)
     behind = torch.nn.functional.pad(x.flatten(), (0, 1))  # an element for indices of none
-    (fill,) = first_values(fill_value, [behind], 0, "select (fill_value)")
+    (fill,) = arguments.first_values(fill_value, [behind], 0, "select (fill_value)")
     return torch.where(indices < n, behind[indices], fill), count
 
 
@@ -167,6 +136,9 @@ def histogram(
     weights: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """Return the number of elements in each bin, or the sums of their weights.
+
+    Errors are those of `gpualgo.histogram`: TypeError and ValueError;
+    ValueError also without `range` or edges.
 
     Parameters
     ----------
@@ -184,15 +156,10 @@ def histogram(
     tensor
         int64, or the dtype of `weights`.
 
-    Raises
-    ------
-    TypeError, ValueError
-        As `gpualgo.histogram`; ValueError also without `range` or edges.
-
     >>> gt.histogram(torch.tensor([0.1, 0.2, 0.9]), 2, (0.0, 1.0))
     tensor([2, 1])
     """
-    tensors((x,) if weights is None else (x, weights), "histogram")
+    arguments.tensors((x,) if weights is None else (x, weights), "histogram")
     if weights is not None and weights.dtype == torch.bool:
         raise TypeError("histogram: weights has dtype torch.bool; pass weights.to(torch.int64)")
     if isinstance(bins, Tensor):
@@ -205,13 +172,15 @@ def histogram(
     except (TypeError, ValueError):
         message = f"histogram: range is {range!r}, but must be two numbers, (low, high)"
         raise TypeError(message) from None
-    bins = size_of(bins, "bins", "histogram")
+    bins = arguments.size_of(bins, "bins", "histogram")
     found = ops.counts(x, weights, None, bins, low, high)
     return found
 
 
 def searchsorted(a: Tensor, v: Tensor, *, side: str = "left", descending: bool = False) -> Tensor:
     """Return where to insert elements into a sorted tensor so that it stays sorted.
+
+    Errors are those of `gpualgo.searchsorted`: TypeError and ValueError.
 
     Parameters
     ----------
@@ -229,17 +198,11 @@ def searchsorted(a: Tensor, v: Tensor, *, side: str = "left", descending: bool =
     tensor
         int64, with the shape of `v`.
 
-    Raises
-    ------
-    TypeError, ValueError
-        As `gpualgo.searchsorted`.
-
     >>> gt.searchsorted(torch.tensor([1, 3, 5]), torch.tensor([3, 4]))
     tensor([1, 2])
     """
-    tensors((a,), "searchsorted"), tensors((v,), "searchsorted")
+    arguments.tensors((a,), "searchsorted"), arguments.tensors((v,), "searchsorted")
     if side not in ("left", "right"):
         raise ValueError(f"searchsorted: side must be 'left' or 'right', got {side!r}")
-    check_flags("searchsorted", descending=descending)
-    found: Tensor = ops.searched(a, v, side == "right", bool(descending))
-    return found
+    checks.flag_argument(descending, "descending", "searchsorted")
+    return ops.searched(a, v, side == "right", bool(descending))

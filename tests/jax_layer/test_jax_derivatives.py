@@ -28,7 +28,7 @@ def _gradient(op: Any, *numbers: Any) -> Any:
 def test_every_function() -> None:
     refused = refused_of_all(_gradient)
     assert set(refused) <= REFUSED
-    assert all("cannot be differentiated by jax" in message for message in refused.values())
+    assert all("no gradient that jax can derive" in message for message in refused.values())
 
 
 @pytest.mark.usefixtures("wide")
@@ -56,7 +56,7 @@ def test_pairs() -> None:
 
 @pytest.mark.parametrize("converted", [int, float, bool, np.int64, np.float32])
 def test_conversions_have_no_gradient(converted: Any) -> None:
-    with pytest.raises(TypeError, match="cannot be differentiated by jax"):
+    with pytest.raises(TypeError, match="no gradient that jax can derive"):
         _gradient(lambda a, b: a + b * converted(b), 1.0, 2.0)
 
 

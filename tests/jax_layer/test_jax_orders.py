@@ -189,6 +189,12 @@ def test_unsigned_samples_with_traced_edges_have_gradients() -> None:
     assert found.tolist() == [0, 1]
 
 
+def test_traced_edges_beyond_the_samples_dtype() -> None:
+    x, edges = jnp.array([255, 100], "uint8"), jnp.array([0.0, 128.0, 256.0, 512.0])
+    each = jax.jacrev(lambda w: gj.histogram(x, edges, weights=w))(jnp.ones(2))
+    assert each.tolist() == [[0, 1], [1, 0], [0, 0]]
+
+
 def test_subnormal_numbers_are_kept() -> None:
     """XLA's threads take them for 0."""
     numbers = np.array([3e-45, 1e-45, 0, 2e-44, 1e-44], np.float32)

@@ -112,6 +112,17 @@ def test_matrices_of_zeros_begin_anew(n: int) -> None:
         assert h.reshape(n, 5)[:, 2:].tolist() == [[1, 3, 6]] * n
 
 
+def test_functions_of_vjp_get_exact_integers() -> None:
+    """A float32 does not tell these indices apart."""
+    x, indices = jnp.array([3.0, 5.0]), jnp.array([1 << 24, (1 << 24) + 1])
+    op = lambda a, b: b if b[1] > a[1] else a  # noqa: E731
+    vjp = tuple(
+        lambda a, b, is_left=is_left: (((b[1] <= a[1]) == is_left, 0), (0, 0))
+        for is_left in (True, False)
+    )
+    assert jax.grad(lambda x: gj.reduce((x, indices), None, op, vjp=vjp)[0])(x).tolist() == [0, 1]
+
+
 def test_errors_of_tuples() -> None:
     x, op = jnp.ones(3), PAIRS["affine"]
     three = lambda a, b: (a[0] + b[0], a[1] + b[1], a[2] + b[2])  # noqa: E731
