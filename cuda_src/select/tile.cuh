@@ -23,11 +23,13 @@ struct SelectPolicy {
   static constexpr bool makes_late = makes_late_;  // elements, that are not read, as they leave
 };
 
-// What is kept: elements for which a predicate is true; or those that their last number marks,
-// which is not written.
+// What is kept: elements for which a predicate is true; or those that their last number marks, of
+// which the others are written.
 template <class Op>
 struct KeepIf {
   using Operator = Op;
+  template <class E>
+  using Written = E;
   static constexpr bool compares = false;
   static constexpr int marks = 0;  // numbers of an element that are not written
   template <class E>
@@ -35,9 +37,11 @@ struct KeepIf {
     return Op::apply(element);
   }
 };
-template <class NoOp>
+template <class NoOp, class E>
 struct KeepMarked {
   using Operator = NoOp;
+  template <class>
+  using Written = E;
   static constexpr bool compares = false;
   static constexpr int marks = 1;
 };
@@ -45,6 +49,8 @@ struct KeepMarked {
 template <class Op>
 struct KeepHeads {
   using Operator = Op;
+  template <class E>
+  using Written = E;
   static constexpr bool compares = true;
   static constexpr int marks = 0;
   template <class E>
@@ -80,52 +86,32 @@ struct SameValue {
   }
 };
 
-namespace detail {
-
-// A record without its last number.
-template <class Done, class... Rest>
-struct WithoutLast;
-template <class... Done, class Last>
-struct WithoutLast<Tuple<Done...>, Last> {
-  using type = Tuple<Done...>;
-};
-template <class... Done, class Next, class... Rest>
-struct WithoutLast<Tuple<Done...>, Next, Rest...> : WithoutLast<Tuple<Done..., Next>, Rest...> {};
-
-template <int marks, class E>
-struct KeptType {
-  using type = E;
-};
-template <class First, class... Rest>
-struct KeptType<1, Tuple<First, Rest...>> : WithoutLast<Tuple<First>, Rest...> {};
-
-}  // namespace detail
-
-// Neighbours in registers.
-template <class E, int items,
-          bool is_narrow = (num_leaves<E> == 1 && sizeof(E) < 4 && sizeof(E) * items % 4 == 0)>
-struct Neighbours {
-  Pack<E, items> pack;
-
-  __device__ void put(const Pack<E, items>& from) { assign(pack, from); }
-  __device__ const E& at(int k) const { return pack.items[k]; }
-};
-// Narrow ones share registers.
+// Neighbours in registers, which narrow ones share.
 template <class E, int items>
-struct Neighbours<E, items, true> {
-  static constexpr int of_word = 4 / sizeof(E);
-  uint32 words[items / of_word];
+struct Neighbours {
+  static constexpr bool is_narrow =
+      num_leaves<E> == 1 && sizeof(E) < 4 && sizeof(E) * items % 4 == 0;
+  static constexpr int per_word = is_narrow ? 4 / sizeof(E) : 1;
+  Either<is_narrow, uint32, E> held[items / per_word];
 
   template <class Number>
   __device__ void put(const Pack<Number, items>& from) {
-    static_assert(sizeof(Number) == sizeof(E));
-    memcpy(words, &from, sizeof(words));
+    if constexpr (is_narrow) {
+      memcpy(held, &from, sizeof(held));
+    } else {
+#pragma unroll
+      for (int k = 0; k < items; ++k) assign(held[k], from.items[k]);
+    }
   }
   __device__ E at(int k) const {
-    const uint32 word = words[k / of_word] >> k % of_word * 8 * int(sizeof(E));
-    E element;
-    memcpy(&element, &word, sizeof(E));
-    return element;
+    if constexpr (is_narrow) {
+      const uint32 word = held[k / per_word] >> k % per_word * 8 * int(sizeof(E));
+      E element;
+      memcpy(&element, &word, sizeof(E));
+      return element;
+    } else {
+      return held[k];
+    }
   }
 };
 
@@ -146,7 +132,7 @@ struct SelectParams {
 template <class Policy, class Keep, class T, class Access, int more = 0>
 struct SelectTiles {
   using E = Held<T>;
-  using Kept = typename detail::KeptType<Keep::marks, E>::type;  // what of it is written
+  using Kept = typename Keep::template Written<E>;
   static constexpr int items = Policy::items, rows = Policy::rows;
   static constexpr int outputs = num_leaves<E> - Keep::marks;
   static constexpr int warps = Policy::block_threads / warp_threads;
@@ -293,7 +279,7 @@ struct SelectTiles {
     if constexpr (items % 4 == 0) {
 #pragma unroll
       for (int i = 0; i < items / 4; ++i) {
-        const uint32 word = marks.words[i], low = 0x7f7f7f7f;
+        const uint32 word = marks.held[i], low = 0x7f7f7f7f;
         const uint32 highest = ((word & low) + low | word) & ~low;  // bit of each byte
         bits |= highest * 0x00204081 >> 28 << 4 * i;                // side by side
       }

@@ -130,9 +130,8 @@ def plan_of(
     case = _Case(op, source, acc, pointers, reduced, outer, device, at, tuple(pieces), launches)
     in_one_piece = _interleaved(case)
     if not _is_columns(case):
-        if in_one_piece is not None and _is_flat(in_one_piece, 0):
-            if _fitting_rows(in_one_piece) >= tuning.row_items(in_one_piece.source):
-                case = in_one_piece
+        if in_one_piece is not None and _is_in_vectors(in_one_piece):
+            case = in_one_piece
         return _rows(case)
     if in_one_piece is not None and _column_items(in_one_piece) > 0:
         return _columns(in_one_piece)
@@ -205,6 +204,10 @@ def _row_strides(case: _Case) -> tuple[int, ...]:
 def _fitting_rows(case: _Case, repeated: int = 0) -> int:
     """Return how many elements of a flat row a lane can load at once."""
     return case.fitting([_row_strides(case)], repeated)
+
+
+def _is_in_vectors(case: _Case) -> bool:
+    return _is_flat(case, 0) and _fitting_rows(case) >= tuning.row_items(case.source)
 
 
 def _interleaved(case: _Case) -> _Case | None:

@@ -56,8 +56,8 @@ SMALL = Policy(512, 2, 16)
 SMALL_BYTES = 2 << 20
 MIDDLE, MIDDLE_BYTES = Policy(256, 4, 16), 32 << 20  # for elements of less than 8 bytes
 ROWS = Policy(256, 4, 1)
-# Rows of up to so many vectors have fewer loads. us of 2^27 float32 in rows of 12, 20 and 28 with 2
-# loads 151, 180, 138, with 4 396, 244, 181; in rows of 36, 100 and 300 205, 155, 173 and 149, 146, 146.
+# Loads of rows of up to so many vectors. us of 2^27 float32 in rows of 12, 20 and 28 with 2 loads
+# 151, 180, 138, with 4 396, 244, 181; in rows of 36, 100 and 300 205, 155, 173 and 149, 146, 146.
 FEW_LOADS, FEW_VECTORS = 2, 8
 WORD_BYTES = 4
 SHORT_ROWS = 4  # rows per group of less than a warp
@@ -175,14 +175,15 @@ def tile_rows(op: Operator, num_rows: int, num_items: int, dtype: Element) -> Ro
     short = vectors <= WARP * policy.loads
     many = num_rows >= ROWS_PER_WARP and row_bytes < _long_bytes(dtype)
     if num_rows > 1 and (short or many):
-        policy = replace(policy, loads=_loads_of_row(vectors, policy.loads))
-        width = 1 << (-(-vectors // policy.loads) - 1).bit_length()
-        width = min(WARP, max(policy.loads, width))
+        loads = _loads_of_row(vectors, policy.loads)
+        width = 1 << (-(-vectors // loads) - 1).bit_length()
+        width = min(WARP, max(loads, width))
         groups = policy.block_threads // width
         # If there are many short rows, a group takes several: each is one load of a lane.
-        is_many = policy.loads == 1 and num_rows >= groups * SHORT_ROWS * TARGET_BLOCKS
-        policy = replace(policy, max_tiles=SHORT_ROWS if is_many else 1)
-        return RowsTiling(policy, width, num_items, 1, -(-num_rows // (groups * policy.max_tiles)))
+        is_many = loads == 1 and num_rows >= groups * SHORT_ROWS * TARGET_BLOCKS
+        several = min(SHORT_ROWS, policy.loads) if is_many else 1
+        policy = Policy(policy.block_threads, loads, several)
+        return RowsTiling(policy, width, num_items, 1, -(-num_rows // (groups * several)))
     policy = blocks_policy(op, num_rows * row_bytes, dtype)
     tiles = -(-vectors // (WARP * policy.loads))
     all_blocks = -(-tiles // policy.warps) * num_rows  # if each warp had one tile
@@ -196,7 +197,9 @@ def tile_rows(op: Operator, num_rows: int, num_items: int, dtype: Element) -> Ro
 def _loads_of_row(vectors: int, most: int) -> int:
     """Return how many vectors of a row a lane loads: one if all lanes of a group have one."""
     is_whole = vectors <= WARP and vectors & (vectors - 1) == 0
-    return 1 if is_whole else min(most, FEW_LOADS if vectors <= FEW_VECTORS else most)
+    if is_whole:
+        return 1
+    return min(most, FEW_LOADS) if vectors <= FEW_VECTORS else most
 
 
 def _long_bytes(dtype: Element) -> int:
@@ -227,7 +230,7 @@ def rows_spec(op: Operator, source: Element, acc: Dtype, access: Cpp, tiling: Ro
 
 
 def flat(source: Element, fitting: int, repeated: int = 0) -> Cpp:
-    """Return the access to contiguous rows, to `fitting` elements at once if they are aligned for so many.
+    """Return the access to contiguous rows, `fitting` elements of which may be loaded at once.
 
     `repeated` is a bit mask of constant fields.
     """

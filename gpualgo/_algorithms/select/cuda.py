@@ -35,8 +35,8 @@ from gpualgo._pipeline.problem import Dtype
 
 # --- Tuning table of selections: kernels and template arguments.
 
-# By the least bytes of the widest number: threads per block, written bytes and registers of elements
-# per thread. us of 2^28 float32, half kept, on an H200: by a function 447 (512 threads of 64 bytes
+# By the least bytes of the widest number: threads per block, written bytes per thread, registers
+# for elements. us on an H200, half kept: 2^28 float32 by a function 447 (512 threads of 64 bytes
 # 494; 320 of 128 463; 416 of 128 511; 480 of 96 474), by a mask 497 (7 rows 511; 512 threads of 64
 # bytes 545), consecutive runs 368 (430). 2^28 uint8 by a function 245, by a mask 233 (32 bytes 289,
 # 270; 384 threads 255, 238). 2^27 float64 by a mask 475 (8 rows 492).
@@ -153,7 +153,12 @@ class Kind:
                 keeps = cpp("SameValue")
                 keeps = cpp("WithNumbers", keeps) if op.key.numbers else keeps
         params = cpp("SelectParams", source, len(self.written) + self.gives_lengths, self.access)
-        types = policy, cpp(self.criterion, keeps), source, *more_types
+        kept: list[Dtype] = []
+        if self.criterion == MARKED:
+            numbers = records.field_dtypes(element)[:-1]
+            names = map(str, range(len(numbers)))
+            kept = [numbers[0] if len(numbers) == 1 else records.record(names, numbers)]
+        types = policy, cpp(self.criterion, keeps, *kept), source, *more_types
         return kernel_spec(f"select/{header}", name, *types, params=params, call=call)
 
 

@@ -21,8 +21,9 @@ BLOCK_THREADS = 256
 # Bytes that a thread loads before it stores, over all inputs.
 BYTES_IN_FLIGHT = 16
 # Upper bounds on the bytes of the widest input and output in a pack; narrower ones then have fewer.
-# A thread stores a pack in vectors of 16 bytes: of two, each fills half a sector. us of 2^28 int8 to
-# float32 with 32 bytes of output 475, with 16 345; to float64 1204, 639; float32 to float64 924, 789.
+# A thread stores vectors of 16 bytes, and two in a row would each fill half a sector. us of 2^28
+# int8 to float32 with 32 bytes of output 475, with 16 341; int8 to float64 1204, 631; float32 to
+# float64 924, 782.
 MAX_PACK_BYTES, MAX_OUTPUT_BYTES = 32, VECTOR_BYTES
 # Of a pack of records, which a block collects in shared memory before it writes them.
 MAX_RECORD_PACK_BYTES = 128
