@@ -212,7 +212,7 @@ def reduce_cases(
     cuts = [rows.tile_rows(op, 1, num_bytes // source.itemsize, source)]
     cuts += [rows.tile_rows(op, MANY_ROWS, n * rows.row_items(source), source) for n in WIDTHS]
     assert [cut.width for cut in cuts] == [0, *WIDTHS]
-    access = rows.flat(source, aligned)
+    access = rows.flat(source, rows.row_items(source) if aligned else 1)
     cases = [Case(rows.rows_spec(op, source, acc, access, cut), rows_wide) for cut in cuts]
     widest = rows.column_items(source, acc, MANY_ROWS)
     items = widest if aligned else 1

@@ -44,7 +44,8 @@ PROCESS = """if True:
     if op.name is None:
         assert build.result_dtype(op, (dtype, dtype), None, (9, 0)) == dtype
     cut = rows.tile_rows(op, 1, 1 << 20, dtype)
-    code, name = build.cubin(rows.rows_spec(op, dtype, dtype, rows.flat(dtype, True), cut), (9, 0))
+    access = rows.flat(dtype, rows.row_items(dtype))
+    code, name = build.cubin(rows.rows_spec(op, dtype, dtype, access, cut), (9, 0))
     print(name, hashlib.sha256(code).hexdigest())
     print(*sorted({{"numba", "cuda.core", "cuda.bindings"}} & sys.modules.keys()))
 """
@@ -86,7 +87,7 @@ def _forget(patch: pytest.MonkeyPatch) -> None:
 def _spec(fn: Callable[..., Any], dtype: Dtype = FLOAT32, **options: Any) -> build.Spec:
     op = Operator(fn, **options)
     cut = rows.tile_rows(op, 1, 1 << 20, dtype)
-    return rows.rows_spec(op, dtype, dtype, rows.flat(dtype, True), cut)
+    return rows.rows_spec(op, dtype, dtype, rows.flat(dtype, rows.row_items(dtype)), cut)
 
 
 @needs_compilers

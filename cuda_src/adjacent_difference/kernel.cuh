@@ -108,12 +108,21 @@ struct AdjacentDifference {
   }
 
   __device__ void store(const Loaded& held, int64 first) const {
+    // Few packs of long lines hold a line's first element.
+    const bool is_within = held.place > 0 && held.place + items <= params.length.value;
     Pack<R, items> result;
-    int64 place = held.place;
+    if (Policy::is_along && is_within) {
 #pragma unroll
-    for (int k = 0; k < items; ++k) {
-      result.items[k] = combined(held.elements.items[k], held.before.items[k], place == 0);
-      if (Policy::is_along && ++place == params.length.value) place = 0;
+      for (int k = 0; k < items; ++k) {
+        result.items[k] = Op::apply(held.elements.items[k], held.before.items[k]);
+      }
+    } else {
+      int64 place = held.place;
+#pragma unroll
+      for (int k = 0; k < items; ++k) {
+        result.items[k] = combined(held.elements.items[k], held.before.items[k], place == 0);
+        if (Policy::is_along && ++place == params.length.value) place = 0;
+      }
     }
     params.writes.store(params.output, first, result);
   }

@@ -61,6 +61,17 @@ __device__ inline A fold_pack(const Pack<T, items>& pack) {
   }
 }
 
+// The same of its first `count` elements, at least one.
+template <class Op, class A, class T, int items>
+__device__ inline A fold_some(const Pack<T, items>& pack, int count) {
+  A value = convert<A>(pack.items[0]);
+#pragma unroll
+  for (int i = 1; i < items; ++i) {
+    if (i < count) value = Op::apply(value, convert<A>(pack.items[i]));
+  }
+  return value;
+}
+
 // A running result that starts without a value, as there may be no identity to start from.
 template <class Op, class A>
 struct Running {

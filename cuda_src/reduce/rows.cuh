@@ -56,14 +56,22 @@ struct ReduceCommon {
 template <class T>
 inline constexpr int row_items = widest_leaf<T> < vector_bytes ? vector_bytes / widest_leaf<T> : 1;
 
-// Rows at a fixed distance, elements without gaps; of `repeated` leaves a row has one number.
-template <class T, bool is_aligned, int repeated = 0>
+// Rows at a fixed distance, elements without gaps; of `repeated` leaves a row has one number. So
+// many elements lie at a multiple of their size together: all of a vector, of narrow ones a word,
+// or one.
+template <class T, int together, int repeated = 0>
 struct FlatRows {
   static constexpr int items = row_items<T>;
-  int64 row_strides[num_leaves<T>];  // bytes
+  static constexpr bool in_one = together > 1 || items == 1;  // several elements are loaded at once
+  int64 row_strides[num_leaves<T>];                           // bytes
 
   __device__ Pack<Held<T>, items> load(const Sources<T>& row, int64 index) const {
-    return load_leaves<T, items, is_aligned, repeated>(advanced<repeated>(row, index));
+    const auto from = advanced<repeated>(row, index);
+    if constexpr (together == 1 || together == items) {
+      return load_leaves<T, items, together == items, repeated>(from);
+    } else {
+      return detail::load_words<uint32, T, items>(from.at[0]);
+    }
   }
   __device__ Held<T> load_one(const Sources<T>& row, int64 index) const {
     return load_element(advanced<repeated>(row, index));
@@ -86,8 +94,8 @@ inline constexpr bool is_nested<NestedLayout> = true;
 // a NestedLayout.
 template <class T, int outputs, template <int> class Rows, template <int> class Elements = Rows>
 struct StridedRows {
-  static constexpr int items = row_items<T>;
-  static constexpr int leaves = num_leaves<T>;
+  static constexpr int items = row_items<T>, leaves = num_leaves<T>;
+  static constexpr bool in_one = false;
   Rows<leaves + outputs> rows;  // operands: the inputs, the outputs
   Elements<leaves> elements;
 
@@ -133,26 +141,57 @@ struct RowsParams {
   Access access;
 };
 
-// Joins this lane's count of a tile's elements with its group's; all lanes of a group call it.
-template <int width, class Op, class A, class T, class Access, class Index>
-__device__ inline A reduce_tail_vector(const Access& access, const Sources<T>& row, int64 origin,
-                                       Index begin, Index end) {
+// Reduces elements [start, end), fewer than a tile of `loads` vectors per lane; lane 0 of the group
+// gets the result. Each lane takes the same number of neighbouring vectors, of which it loads
+// `at_once` before it folds them.
+template <int width, int loads, int at_once, class Op, class A, class T, class Access, class Index>
+__device__ inline A reduce_tail(const Access& access, const Sources<T>& row, int64 origin,
+                                Index start, Index end) {
   constexpr int items = Access::items;
-  // All in ints: at most one vector per lane is looked at.
-  const Index rest = end - begin;
-  const int left = rest < width * items ? int(rest) : width * items;
-  const int mine = int(threadIdx.x % width) * items;
-  A value{};
-  if (mine < left) {
-    value = convert<A>(access.load_one(row, origin + begin + mine));
+  origin += start;
+  const int count = int(end - start), vectors = (count + items - 1) / items;
+  const int share = loads == 1 ? 1 : (vectors + width - 1) / width;
+  const int begin = int(threadIdx.x % width) * share;
+  // A vector that is not whole is loaded apart where others are loaded at once.
+  const int last = Access::in_one ? count / items : vectors;
+  const int stop = begin + share < last ? begin + share : last;
+  auto load_some = [&](int vector) {
+    const int left = count - vector * items;
+    Pack<Held<T>, items> pack;
 #pragma unroll
-    for (int i = 1; i < items; ++i) {
-      if (mine + i < left) {
-        value = Op::apply(value, convert<A>(access.load_one(row, origin + begin + mine + i)));
+    for (int i = 0; i < items; ++i) {
+      if (i < left) assign(pack.items[i], access.load_one(row, origin + vector * items + i));
+    }
+    return pack;
+  };
+  Running<Op, A> running{A{}};
+#pragma unroll 1
+  for (int vector = begin; vector < stop; vector += at_once) {
+    Pack<Held<T>, items> packs[at_once];
+#pragma unroll
+    for (int k = 0; k < at_once; ++k) {
+      if (vector + k >= stop) break;
+      if constexpr (Access::in_one) {
+        packs[k] = access.load(row, origin + (vector + k) * items);
+      } else {
+        packs[k] = load_some(vector + k);
       }
     }
+#pragma unroll
+    for (int k = 0; k < at_once; ++k) {
+      if (vector + k >= stop) break;
+      if constexpr (Access::in_one) {
+        running.append(fold_pack<Op, A>(packs[k]));
+      } else {
+        running.append(fold_some<Op, A>(packs[k], count - (vector + k) * items));
+      }
+    }
+    if (at_once >= loads) break;
   }
-  return reduce_group_partial<width, Op>(value, (left + items - 1) / items);
+  if (last < vectors && begin <= last && last < begin + share) {
+    running.append(fold_some<Op, A>(load_some(last), count - last * items));
+  }
+  return reduce_group_partial<width, Op>(running.total, (vectors + share - 1) / share);
 }
 
 // Loads one tile of `loads` vectors per lane and folds each vector.
@@ -172,7 +211,8 @@ __device__ inline void load_tile(const Access& access, const Sources<T>& row, in
 // Index is as narrow as the caller can make it: the addresses live in registers. Lane 0 of the
 // group gets the result. `finish(tile_start, value)` is called, if the operator does not commute,
 // after each tile; otherwise once at the end of the full tiles, and once for a partial tile.
-template <int width, int loads, class Op, class A, class T, class Access, class Index, class Finish>
+template <int width, int loads, int tail_loads, class Op, class A, class T, class Access,
+          class Index, class Finish>
 __device__ inline void reduce_tiles(const Access& access, const Sources<T>& row, int64 origin,
                                     Index begin, Index end, Index step, Finish finish) {
   constexpr Index vector = width * Access::items;
@@ -195,13 +235,7 @@ __device__ inline void reduce_tiles(const Access& access, const Sources<T>& row,
     if constexpr (Op::commutative) finish(first, reduce_group<width, Op>(sums));
   }
   if (begin < end) {
-    Running<Op, A> running;
-#pragma unroll 1
-    for (Index position = begin; position < end; position += vector) {
-      const A value = reduce_tail_vector<width, Op, A, T>(access, row, origin, position, end);
-      if (threadIdx.x % width == 0) running.append(value);  // others have no result
-    }
-    finish(begin, running.total);
+    finish(begin, reduce_tail<width, loads, tail_loads, Op, A, T>(access, row, origin, begin, end));
   }
 }
 
@@ -255,8 +289,10 @@ __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
     reduce_rows_kernel(const __grid_constant__ ParamsFor<Op, RowsParams<A, T, Access>> params) {
   take_numbers<Op>(params);
   constexpr int groups = Policy::block_threads / width;
-  constexpr int loads = width < warp_threads ? 1 : Policy::loads_in_flight;
+  constexpr int loads = Policy::loads_in_flight;
   constexpr int rows = Policy::max_tiles;  // of a group
+  constexpr int most = 16 / Access::items > 1 ? 16 / Access::items : 1;
+  constexpr int tail_loads = loads < most ? loads : most;
   constexpr int64 tile = int64(width) * Access::items * loads;
   const int64 first = int64(blockIdx.x) * groups * rows + threadIdx.x / width;
   if constexpr (rows > 1) {
@@ -272,10 +308,10 @@ __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
     const int64 safe_row = row < params.num_rows ? row : params.num_rows - 1;
     const Sources<T> input = params.access.source(params.common.input, safe_row);
     Running<Op, A> running;
-    reduce_tiles<width, loads, Op, A, T>(params.access, input, 0, int64(0), params.num_items, tile,
-                                         [&](int64, const A& value) {
-                                           if (threadIdx.x % width == 0) running.append(value);
-                                         });
+    reduce_tiles<width, loads, tail_loads, Op, A, T>(
+        params.access, input, 0, int64(0), params.num_items, tile, [&](int64, const A& value) {
+          if (threadIdx.x % width == 0) running.append(value);
+        });
     if (row < params.num_rows && threadIdx.x % width == 0) {
       store_row<Op>(params, row, running.total);
     }
@@ -318,8 +354,8 @@ __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
       shared.values[is_partial ? num_full : position / tile] = value;
     }
   };
-  reduce_tiles<warp_threads, loads, Op, A, T>(params.access, input, begin, warp * tile, size,
-                                              warps * tile, keep);
+  reduce_tiles<warp_threads, loads, 1, Op, A, T>(params.access, input, begin, warp * tile, size,
+                                                 warps * tile, keep);
   ptx::syncthreads();
   const int count = num_full + (full_tiles * tile < size);
   A value{};

@@ -113,18 +113,12 @@ struct ScanWave {
       ptx::syncwarp();
       put(packs, row, pack);
       const int mine = items_of_lane(row);
-      if (mine > 0) put(sums, row, fold_some(pack, mine));
+      if (mine == items) {
+        put(sums, row, fold_pack<Op, A>(pack));
+      } else if (mine > 0) {
+        put(sums, row, fold_some<Op, A>(pack, mine));
+      }
     }
-  }
-
-  __device__ static A fold_some(const Pack<E, items>& pack, int mine) {
-    if (mine == items) return fold_pack<Op, A>(pack);
-    A value = convert<A>(pack.items[0]);
-#pragma unroll
-    for (int i = 1; i < items; ++i) {
-      if (i < mine) value = Op::apply(value, convert<A>(pack.items[i]));
-    }
-    return value;
   }
 
   // Folds the warp's elements; fills `within` as far as the warp knows.

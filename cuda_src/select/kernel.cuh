@@ -38,7 +38,7 @@ struct Select {
   using Tiles = SelectTiles<Policy, Keep, T, Access, gives_lengths>;
   using Sum = Either<gives_lengths, RunHeads<Count>, Count>;
   using Tile = typename Tiles::Tile;
-  using E = typename Tiles::E;
+  using E = typename Tiles::Kept;
   static constexpr int items = Tiles::items, rows = Tiles::rows, outputs = Tiles::outputs;
   static constexpr int warps = Tiles::warps, tile_items = Tiles::tile_items;
 
@@ -96,11 +96,11 @@ struct Select {
       for (int k = 0; k < items; ++k) {
         const int i = tiles.start_of(row) + k;
         if (held.kept >> (row * items + k) & 1) {
-          put(to, place, i, held.packs[row].items[k]);
+          put(to, place, i, held.loaded[row].kept.at(k));
           if constexpr (gives_lengths) reinterpret_cast<uint16*>(to + heads)[place] = uint16(i);
           ++place;
         } else if (keeps_rest && i < count) {
-          put(to, num_kept + i - place, i, held.packs[row].items[k]);
+          put(to, num_kept + i - place, i, held.loaded[row].kept.at(k));
         }
       }
     }

@@ -23,11 +23,13 @@ struct SelectPolicy {
   static constexpr bool makes_late = makes_late_;  // elements, that are not read, as they leave
 };
 
-// What is kept: elements for which a predicate is true; or those that their last number marks,
-// which is not written.
+// What is kept: elements for which a predicate is true; or those that their last number marks, of
+// which the others are written.
 template <class Op>
 struct KeepIf {
   using Operator = Op;
+  template <class E>
+  using Written = E;
   static constexpr bool compares = false;
   static constexpr int marks = 0;  // numbers of an element that are not written
   template <class E>
@@ -35,20 +37,20 @@ struct KeepIf {
     return Op::apply(element);
   }
 };
-template <class NoOp>
+template <class NoOp, class E>
 struct KeepMarked {
   using Operator = NoOp;
+  template <class>
+  using Written = E;
   static constexpr bool compares = false;
   static constexpr int marks = 1;
-  template <class E>
-  __device__ static bool keeps(const E& element) {
-    return leaf_of<num_leaves<E> - 1>(element) != 0;
-  }
 };
 // The first elements of runs: those that are not equal to the one before.
 template <class Op>
 struct KeepHeads {
   using Operator = Op;
+  template <class E>
+  using Written = E;
   static constexpr bool compares = true;
   static constexpr int marks = 0;
   template <class E>
@@ -84,6 +86,35 @@ struct SameValue {
   }
 };
 
+// Neighbours in registers, which narrow ones share.
+template <class E, int items>
+struct Neighbours {
+  static constexpr bool is_narrow =
+      num_leaves<E> == 1 && sizeof(E) < 4 && sizeof(E) * items % 4 == 0;
+  static constexpr int per_word = is_narrow ? 4 / sizeof(E) : 1;
+  Either<is_narrow, uint32, E> held[items / per_word];
+
+  template <class Number>
+  __device__ void put(const Pack<Number, items>& from) {
+    if constexpr (is_narrow) {
+      memcpy(held, &from, sizeof(held));
+    } else {
+#pragma unroll
+      for (int k = 0; k < items; ++k) assign(held[k], from.items[k]);
+    }
+  }
+  __device__ E at(int k) const {
+    if constexpr (is_narrow) {
+      const uint32 word = held[k / per_word] >> k % per_word * 8 * int(sizeof(E));
+      E element;
+      memcpy(&element, &word, sizeof(E));
+      return element;
+    } else {
+      return held[k];
+    }
+  }
+};
+
 template <class T, int outputs, class Access>
 struct SelectParams {
   Sources<T> input;
@@ -101,6 +132,7 @@ struct SelectParams {
 template <class Policy, class Keep, class T, class Access, int more = 0>
 struct SelectTiles {
   using E = Held<T>;
+  using Kept = typename Keep::template Written<E>;
   static constexpr int items = Policy::items, rows = Policy::rows;
   static constexpr int outputs = num_leaves<E> - Keep::marks;
   static constexpr int warps = Policy::block_threads / warp_threads;
@@ -112,8 +144,12 @@ struct SelectTiles {
   using Counts = UintFor<rows * field_bits>;
   using Params = SelectParams<T, outputs + more, Access>;
 
+  struct Row {  // a lane's elements of a row
+    Neighbours<Kept, items> kept;
+    Neighbours<uint8, items> marks;  // those that are read
+  };
   struct Tile {
-    Pack<E, items> packs[rows];
+    Row loaded[rows];
     Bits kept;         // one for each element
     Counts before;     // fields: how many of each row earlier lanes keep
     int starts[rows];  // how many earlier rows keep
@@ -145,21 +181,57 @@ struct SelectTiles {
     }
     if (count == tile_items) {
 #pragma unroll
-      for (int row = 0; row < rows; ++row) {
-        held.packs[row] =
-            params.access.template load<T, items>(params.input, begin + start_of(row));
-      }
+      for (int row = 0; row < rows; ++row) held.loaded[row] = load_row(begin + start_of(row));
       return;
     }
+    // What lies behind the last whole row of a lane.
+    const int64 whole = params.num_items / items * items, last = params.num_items - 1;
+    Pack<E, items> pack;
+#pragma unroll
+    for (int k = 0; k < items; ++k) {
+      const int64 at = whole + k < last ? whole + k : last;
+      assign(pack.items[k], params.access.template load_one<T>(params.input, at));
+    }
+    const Row rest = row_of(pack);
 #pragma unroll
     for (int row = 0; row < rows; ++row) {
+      const int64 index = begin + start_of(row);
+      held.loaded[row] = rest;
+      if (index < whole) held.loaded[row] = load_row(index);
+    }
+  }
+  __device__ Row load_row(int64 index) const {
+    if constexpr (Keep::marks == 1 && Access::in_one && !is_computed<T>) {
+      Row row;
+      const auto input = first_of<Kept>(params.input);
+      row.kept.put(params.access.template load<Kept, items>(input, index));
+      const Sources<uint8> marks{params.input.at[outputs]};
+      row.marks.put(params.access.template load<uint8, items>(marks, index));
+      return row;
+    } else {
+      return row_of(params.access.template load<T, items>(params.input, index));
+    }
+  }
+  // Takes elements apart into what is written and their marks.
+  __device__ static Row row_of(const Pack<E, items>& pack) {
+    Row row;
+    if constexpr (Keep::marks == 0) {
+      row.kept.put(pack);
+    } else {
+      Pack<Kept, items> kept;
+      Pack<uint8, items> marks;
 #pragma unroll
       for (int k = 0; k < items; ++k) {
-        const int i = start_of(row) + k, last = count - 1;
-        const int64 at = begin + (i < last ? i : last);
-        held.packs[row].items[k] = params.access.template load_one<T>(params.input, at);
+        for_each_leaf<Kept>([&](auto leaf) {
+          constexpr int i = decltype(leaf)::value;
+          leaf_of<i>(kept.items[k]) = leaf_of<i>(pack.items[k]);
+        });
+        marks.items[k] = leaf_of<outputs>(pack.items[k]) != 0;
       }
+      row.kept.put(kept);
+      row.marks.put(marks);
     }
+    return row;
   }
 
   // Asks which elements are kept, and ranks them among the warp's.
@@ -170,13 +242,17 @@ struct SelectTiles {
 #pragma unroll
     for (int row = 0; row < rows; ++row) {
       uint32 bits = 0;
-      E before = held.packs[row].items[0];
-      if constexpr (Keep::compares) before = before_row(held, row);
+      if constexpr (Keep::marks == 1) {
+        bits = set_marks(held.loaded[row].marks);
+      } else {
+        E before = held.loaded[row].kept.at(0);
+        if constexpr (Keep::compares) before = before_row(held, row);
 #pragma unroll
-      for (int k = 0; k < items; ++k) {
-        const E& element = held.packs[row].items[k];
-        if (is_kept(before, element)) bits |= 1u << k;
-        if constexpr (Keep::compares) before = element;
+        for (int k = 0; k < items; ++k) {
+          const E element = held.loaded[row].kept.at(k);
+          if (is_kept(before, element)) bits |= 1u << k;
+          if constexpr (Keep::compares) before = element;
+        }
       }
       if (Keep::compares && row == 0 && tile == 0 && threadIdx.x == 0) bits |= 1;
       if (count < tile_items) bits &= first_bits(count - start_of(row));
@@ -197,11 +273,27 @@ struct SelectTiles {
   __device__ static uint32 first_bits(int count) {
     return count <= 0 ? 0 : count >= items ? ~0u : (1u << count) - 1;
   }
+  // A bit for each mark that is not zero.
+  __device__ static uint32 set_marks(const Neighbours<uint8, items>& marks) {
+    uint32 bits = 0;
+    if constexpr (items % 4 == 0) {
+#pragma unroll
+      for (int i = 0; i < items / 4; ++i) {
+        const uint32 word = marks.held[i], low = 0x7f7f7f7f;
+        const uint32 highest = ((word & low) + low | word) & ~low;  // bit of each byte
+        bits |= highest * 0x00204081 >> 28 << 4 * i;                // side by side
+      }
+    } else {
+#pragma unroll
+      for (int k = 0; k < items; ++k) bits |= uint32(marks.at(k) != 0) << k;
+    }
+    return bits;
+  }
   // The element before a lane's first one of a row.
   __device__ E before_row(const Tile& held, int row) const {
-    const E of_lane = shuffle_up(held.packs[row].items[items - 1], 1);
+    const E of_lane = shuffle_up(held.loaded[row].kept.at(items - 1), 1);
     if (row == 0) return lane == 0 ? held.earlier : of_lane;
-    const E of_row = shuffle(held.packs[row - (row > 0)].items[items - 1], warp_threads - 1);
+    const E of_row = shuffle(held.loaded[row - (row > 0)].kept.at(items - 1), warp_threads - 1);
     return lane == 0 ? of_row : of_lane;
   }
   __device__ static bool is_kept(const E& before, const E& element) {

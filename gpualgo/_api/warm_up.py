@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo._algorithms.reduce.tuning import flat, rows_spec, tile_rows
+from gpualgo._algorithms.reduce.tuning import flat, row_items, rows_spec, tile_rows
 from gpualgo._api.prepare import Recipe
 from gpualgo._arrays.view import NumPy, View, address_of
 from gpualgo._base import disk_cache
@@ -262,4 +262,6 @@ def self_test(arch: str = "sm_90") -> dict[str, Any]:
 def probe_spec() -> Spec:
     dtype = np.dtype(np.float32)
     op = Operator(lambda a, b: a * 0.5 + b)
-    return rows_spec(op, dtype, dtype, flat(dtype, True), tile_rows(op, 1, 1 << 20, dtype))
+    return rows_spec(
+        op, dtype, dtype, flat(dtype, row_items(dtype)), tile_rows(op, 1, 1 << 20, dtype)
+    )

@@ -39,9 +39,9 @@ def _cases(
 @pytest.mark.parametrize("name", sampled(dtypes.NAMES, ["int8", "float32"]))
 def test_every_dtype(name: str, tmp_path: Path) -> None:
     dtype = sass.dtype_of(name)
-    cases = _cases(LAMBDA, dtype, tuning.flat(dtype, True), True)
+    cases = _cases(LAMBDA, dtype, tuning.flat(dtype, tuning.row_items(dtype)), True)
     if name != "bool":
-        cases += _cases(ADD, dtype, tuning.flat(dtype, True), True)
+        cases += _cases(ADD, dtype, tuning.flat(dtype, tuning.row_items(dtype)), True)
     sass.check(cases, MAIN, tmp_path)
 
 
@@ -51,7 +51,7 @@ def test_every_dtype(name: str, tmp_path: Path) -> None:
 def test_unaligned_and_strided(name: str, tmp_path: Path) -> None:
     dtype = sass.dtype_of(name)
     is_wide = None if dtype.itemsize == 16 else False
-    cases = _cases(LAMBDA, dtype, tuning.flat(dtype, False), is_wide)
+    cases = _cases(LAMBDA, dtype, tuning.flat(dtype, 1), is_wide)
     cases += _cases(LAMBDA, dtype, tuning.strided(dtype, is_even=True), is_wide)
     sass.check(cases, MAIN, tmp_path)
 
@@ -61,7 +61,7 @@ def test_unaligned_and_strided(name: str, tmp_path: Path) -> None:
 def test_records(names: str, tmp_path: Path) -> None:
     fields = [sass.dtype_of(name) for name in names.split()]
     dtype = records.record([str(i) for i in range(len(fields))], fields)
-    cases = _cases(FIRST, dtype, tuning.flat(dtype, True), True)
+    cases = _cases(FIRST, dtype, tuning.flat(dtype, tuning.row_items(dtype)), True)
     sass.check(cases, MAIN, tmp_path)
 
 
@@ -78,7 +78,7 @@ def test_records(names: str, tmp_path: Path) -> None:
 )
 def test_every_architecture(capability: Capability, name: str, tmp_path: Path) -> None:
     dtype = sass.dtype_of(name)
-    access = tuning.flat(dtype, True)
+    access = tuning.flat(dtype, tuning.row_items(dtype))
     cases = [*_cases(ADD, dtype, access, True), *_cases(LAMBDA, dtype, access, True)]
     sass.check(cases, capability, tmp_path)
 
@@ -101,7 +101,7 @@ def test_the_wait_is_there_and_short(capability: Capability, tmp_path: Path) -> 
     dtype = sass.dtype_of("float32")
     cuts = [tuning.small_tiling(most // 4, dtype) for most in tuning.SMALL_POLICIES]
     found = [cut for cut in cuts if cut is not None]
-    access = tuning.flat(dtype, True)
+    access = tuning.flat(dtype, tuning.row_items(dtype))
     specs = [tuning.small_spec(ADD, dtype, dtype, access, cut.policy) for cut in found]
     for cut, code in zip(found, sass.read_all(specs, capability, tmp_path), strict=True):
         looks = [at for at, _, _, operands in code.instructions if "SR_CLOCK" in operands]

@@ -45,6 +45,26 @@ def test_short_rows(cuda: Backend, guarded: Any, dtype: np.dtype[Any]) -> None:
                     assert_same(cuda.to_host(ga.argmax(given, 1)), np.argmax(x, 1))
 
 
+@pytest.mark.parametrize("layout", ["contiguous", "offset", "reversed"])
+@pytest.mark.parametrize("dtype", sampled(DTYPES, ["int8", "float32"]), ids=str)
+def test_rows_of_any_length(cuda: Backend, layout: str, dtype: np.dtype[Any]) -> None:
+    """Groups of four lanes to a warp; the last vector may be a part of one, or lie at any bytes."""
+    items = tuning.row_items(dtype)
+    word = max(1, tuning.WORD_BYTES // dtype.itemsize)
+    for vectors in (1, 2, 3, 5, 8, 9, 25, 33, 64, 65, 127, 150):
+        for extent in sorted({max(2, items * vectors + more) for more in (-1, 0, word)}):
+            x = random_array((9, extent), dtype)
+            given = cuda.arrange(layout, x)
+            last, first = (
+                cuda.to_host(ga.reduce(given, None, op, axis=1))
+                for op in (lambda a, b: b, lambda a, b: a)
+            )
+            assert_same(last, x[:, -1])
+            assert_same(first, x[:, 0])
+            if dtype.kind == "i":
+                assert_same(cuda.to_host(ga.reduce(given, axis=1)), x.sum(1, dtype=dtype))
+
+
 @pytest.mark.parametrize("layout", ["step", "reversed", "reversed_rows", "padded", "offset"])
 def test_layouts_of_short_rows(cuda: Backend, layout: str) -> None:
     x = random_array((64 * tuning.SHORT_ROWS, 16), np.dtype("int32"))

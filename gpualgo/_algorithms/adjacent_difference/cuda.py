@@ -72,7 +72,7 @@ def _(problem: AdjacentDifference, views: Sequence[View], op: Any, targets: Sequ
     items = 1
     if reads_dense and writes_dense:
         alignment = math.gcd(16, *(view.ptr for view in (*views, *targets)))
-        items = tuning.pack_items((*in_dtypes, *out_dtypes), alignment)
+        items = tuning.pack_items((*out_dtypes, *in_dtypes), alignment, len(out_dtypes))
         if inner > 1:  # one index along the axis for the elements of a pack
             items = math.gcd(items, inner)
     loads = tuning.loads_in_flight(in_dtypes, items)

@@ -130,7 +130,7 @@ def plan_of(
     case = _Case(op, source, acc, pointers, reduced, outer, device, at, tuple(pieces), launches)
     in_one_piece = _interleaved(case)
     if not _is_columns(case):
-        if in_one_piece is not None and _is_flat(in_one_piece, 0) and _is_aligned(in_one_piece, 0):
+        if in_one_piece is not None and _is_in_vectors(in_one_piece):
             case = in_one_piece
         return _rows(case)
     if in_one_piece is not None and _column_items(in_one_piece) > 0:
@@ -149,7 +149,7 @@ def _rows(case: _Case) -> Plan:
     num_rows = math.prod(extent for extent, _ in outer)
     repeated = _repeated(case)
     if _is_flat(case, repeated):
-        access = tuning.flat(source, _is_aligned(case, repeated), repeated or 0)
+        access = tuning.flat(source, _fitting_rows(case, repeated or 0), repeated or 0)
         fields: dict[str, Any] = {"row_strides": _row_strides(case)}
     else:
         outputs = len(records.field_dtypes(acc))
@@ -201,9 +201,13 @@ def _row_strides(case: _Case) -> tuple[int, ...]:
     return case.outer[0][1][: case.num_fields] if case.outer else (0,) * case.num_fields
 
 
-def _is_aligned(case: _Case, repeated: int | None) -> bool:
-    """Return whether a lane of a flat row can load its elements as one vector."""
-    return case.fitting([_row_strides(case)], repeated or 0) >= tuning.row_items(case.source)
+def _fitting_rows(case: _Case, repeated: int = 0) -> int:
+    """Return how many elements of a flat row a lane can load at once."""
+    return case.fitting([_row_strides(case)], repeated)
+
+
+def _is_in_vectors(case: _Case) -> bool:
+    return _is_flat(case, 0) and _fitting_rows(case) >= tuning.row_items(case.source)
 
 
 def _interleaved(case: _Case) -> _Case | None:

@@ -56,6 +56,10 @@ SMALL = Policy(512, 2, 16)
 SMALL_BYTES = 2 << 20
 MIDDLE, MIDDLE_BYTES = Policy(256, 4, 16), 32 << 20  # for elements of less than 8 bytes
 ROWS = Policy(256, 4, 1)
+# Loads of rows of up to so many vectors. us of 2^27 float32 in rows of 12, 20 and 28 with 2 loads
+# 151, 180, 138, with 4 396, 244, 181; in rows of 36, 100 and 300 205, 155, 173 and 149, 146, 146.
+FEW_LOADS, FEW_VECTORS = 2, 8
+WORD_BYTES = 4
 SHORT_ROWS = 4  # rows per group of less than a warp
 COLUMNS = Policy(256, 4, 1)
 # Larger records do not fit in the registers of large blocks.
@@ -171,12 +175,15 @@ def tile_rows(op: Operator, num_rows: int, num_items: int, dtype: Element) -> Ro
     short = vectors <= WARP * policy.loads
     many = num_rows >= ROWS_PER_WARP and row_bytes < _long_bytes(dtype)
     if num_rows > 1 and (short or many):
-        width = min(WARP, 1 << (vectors - 1).bit_length())
+        loads = _loads_of_row(vectors, policy.loads)
+        width = 1 << (-(-vectors // loads) - 1).bit_length()
+        width = min(WARP, max(loads, width))
         groups = policy.block_threads // width
         # If there are many short rows, a group takes several: each is one load of a lane.
-        is_many = width < WARP and num_rows >= groups * SHORT_ROWS * TARGET_BLOCKS
-        policy = replace(policy, max_tiles=min(SHORT_ROWS, policy.loads) if is_many else 1)
-        return RowsTiling(policy, width, num_items, 1, -(-num_rows // (groups * policy.max_tiles)))
+        is_many = loads == 1 and num_rows >= groups * SHORT_ROWS * TARGET_BLOCKS
+        several = min(SHORT_ROWS, policy.loads) if is_many else 1
+        policy = Policy(policy.block_threads, loads, several)
+        return RowsTiling(policy, width, num_items, 1, -(-num_rows // (groups * several)))
     policy = blocks_policy(op, num_rows * row_bytes, dtype)
     tiles = -(-vectors // (WARP * policy.loads))
     all_blocks = -(-tiles // policy.warps) * num_rows  # if each warp had one tile
@@ -185,6 +192,14 @@ def tile_rows(op: Operator, num_rows: int, num_items: int, dtype: Element) -> Ro
     blocks = -(-tiles // chunk_tiles)
     chunk_items = chunk_tiles * WARP * items * policy.loads
     return RowsTiling(policy, 0, chunk_items, blocks, blocks * num_rows)
+
+
+def _loads_of_row(vectors: int, most: int) -> int:
+    """Return how many vectors of a row a lane loads: one if all lanes of a group have one."""
+    is_whole = vectors <= WARP and vectors & (vectors - 1) == 0
+    if is_whole:
+        return 1
+    return min(most, FEW_LOADS) if vectors <= FEW_VECTORS else most
 
 
 def _long_bytes(dtype: Element) -> int:
@@ -200,7 +215,7 @@ def _min_blocks(op: Operator, source: Element, access: Cpp, tiling: RowsTiling) 
     size = source.itemsize
     # One for each of a lane's 8 or 16 items.
     many_addresses = access.name == "StridedRows" and size <= 2
-    many_values = (size == 1 and op.name is None) or (size == 8 and 0 < tiling.width < WARP)
+    many_values = size == 1 and op.name is None
     return int(many_addresses or many_values)
 
 
@@ -214,9 +229,17 @@ def rows_spec(op: Operator, source: Element, acc: Dtype, access: Cpp, tiling: Ro
     )  # fmt: skip
 
 
-def flat(source: Element, aligned: bool, repeated: int = 0) -> Cpp:
-    """Return the access to contiguous rows; `repeated` is a bit mask of constant fields."""
-    return cpp("FlatRows", source, aligned, *([repeated] if repeated else []))
+def flat(source: Element, fitting: int, repeated: int = 0) -> Cpp:
+    """Return the access to contiguous rows, `fitting` elements of which may be loaded at once.
+
+    `repeated` is a bit mask of constant fields.
+    """
+    items = row_items(source)
+    if fitting < items:  # narrow numbers by words, others one by one
+        is_number = not records.is_record(source) and isinstance(source, np.dtype)
+        of_word = WORD_BYTES // source.itemsize if is_number else 1
+        items = of_word if 1 < of_word <= fitting else 1
+    return cpp("FlatRows", source, items, *([repeated] if repeated else []))
 
 
 def strided(
@@ -395,7 +418,7 @@ def _fitted(small: Small, source: Element) -> Small:
 
 def small_spec(op: Operator, source: Element, acc: Dtype, access: Cpp, found: Small) -> Spec:
     # How many blocks a multiprocessor must hold; 1 if registers would spill.
-    is_flat = access.name == "FlatRows" and access.args[1]
+    is_flat = access.name == "FlatRows" and access.args[1] == row_items(source)
     is_tight = found.wait and is_flat and not records.is_record(source)
     policy = found.cpp(SM_BLOCKS if is_tight else 1)
     return kernel_spec(

@@ -35,11 +35,12 @@ from gpualgo._pipeline.problem import Dtype
 
 # --- Tuning table of selections: kernels and template arguments.
 
-# By the least bytes of the widest number: threads per block, bytes of elements per thread, and most
-# numbers per thread, each in a register. us of 2^28 float32, half kept, on an H200: by a function
-# 447 (512 threads of 64 bytes 494; 320 of 128 463; 416 of 128 511; 480 of 96 474), by a mask 579
-# (630), consecutive runs 368 (430). 2^28 uint8 284 (16 numbers 405; 384 threads 449).
-TUNED = {4: (384, 128, 40), 1: (512, 64, 32)}
+# By the least bytes of the widest number: threads per block, written bytes per thread, registers
+# for elements. us on an H200, half kept: 2^28 float32 by a function 447 (512 threads of 64 bytes
+# 494; 320 of 128 463; 416 of 128 511; 480 of 96 474), by a mask 497 (7 rows 511; 512 threads of 64
+# bytes 545), consecutive runs 368 (430). 2^28 uint8 by a function 245, by a mask 233 (32 bytes 289,
+# 270; 384 threads 255, 238). 2^27 float64 by a mask 475 (8 rows 492).
+TUNED = {4: (384, 128, 44), 1: (512, 64, 32)}
 LATE_ROWS = 2  # rows of marks per warp
 BLOCK_THREADS, BLOCKS_PER_SM = 512, 2  # threads of blocks that read marks only
 STAGES = 2  # tiles of kept elements in shared memory
@@ -70,19 +71,26 @@ class Policy:
 def policy_of(
     source: Element, written: tuple[Dtype, ...], limit: int, gives_lengths: bool = False
 ) -> Policy:
-    element = records.register_dtype(source)
-    widest = max(field.itemsize for field in records.field_dtypes(element))
+    fields = records.field_dtypes(records.register_dtype(source))
+    widest = max(field.itemsize for field in fields)
     items = max(1, VECTOR_BYTES // widest)
-    size = sum(field.itemsize for field in records.field_dtypes(element))
-    numbers = items * len(records.field_dtypes(element))
-    threads, most_bytes, most_numbers = next(t for least, t in TUNED.items() if widest >= least)
-    rows = max(1, min(most_bytes // (items * size), most_numbers // numbers))
+    size = items * sum(field.itemsize for field in written)
+    registers = _registers(written, items) + _registers(fields[len(written) :], items)
+    threads, most_bytes, most_registers = next(t for least, t in TUNED.items() if widest >= least)
+    rows = max(1, min(most_bytes // size, most_registers // registers))
     policy = Policy(threads, items, rows)
     while policy.rows > 1 and policy.shared_bytes(written, gives_lengths) > limit // BLOCKS_PER_SM:
         policy = replace(policy, rows=policy.rows - 1)
     while policy.shared_bytes(written, gives_lengths) > limit:
         policy = replace(policy, block_threads=policy.block_threads // 2)
     return policy
+
+
+def _registers(fields: Sequence[Dtype], items: int) -> int:
+    """Return how many registers hold so many elements: narrow ones share some if they are alone."""
+    sizes = [field.itemsize for field in fields]
+    is_shared = len(sizes) == 1 and sizes[0] < 4 and sizes[0] * items % 4 == 0
+    return sizes[0] * items // 4 if is_shared else sum(-(-size // 4) * items for size in sizes)
 
 
 def index_policy(limit: int) -> Policy:
@@ -145,7 +153,12 @@ class Kind:
                 keeps = cpp("SameValue")
                 keeps = cpp("WithNumbers", keeps) if op.key.numbers else keeps
         params = cpp("SelectParams", source, len(self.written) + self.gives_lengths, self.access)
-        types = policy, cpp(self.criterion, keeps), source, *more_types
+        kept: list[Dtype] = []
+        if self.criterion == MARKED:
+            numbers = records.field_dtypes(element)[:-1]
+            names = map(str, range(len(numbers)))
+            kept = [numbers[0] if len(numbers) == 1 else records.record(names, numbers)]
+        types = policy, cpp(self.criterion, keeps, *kept), source, *more_types
         return kernel_spec(f"select/{header}", name, *types, params=params, call=call)
 
 

@@ -200,9 +200,10 @@ def _flat(case: Case) -> Tiling | None:
 
 def _packs(case: Case) -> tuple[int, int]:
     """Return the elements of a pack, and a bit mask of inputs that are not aligned for it."""
-    items, count = tuning.pack_items(case.operands, case.alignment(-1, [])), case.num_outputs
+    count = case.num_outputs
+    items = tuning.pack_items(case.operands, case.alignment(-1, []), count)
     output_alignment = case.alignment((1 << count) - 1, [])
-    most = min(tuning.LOOSE_ITEMS, tuning.pack_items(case.operands, output_alignment))
+    most = min(tuning.LOOSE_ITEMS, tuning.pack_items(case.operands, output_alignment, count))
     inputs, pointers = case.applied.inputs, case.pointers[count:]
     loose = [k for k, dtype in enumerate(inputs) if not is_aligned([dtype], most, pointers[k])]
     # Neighbours share the computation of random numbers only within an aligned pack.
@@ -300,9 +301,11 @@ def _rows(case: Case) -> Tiling:
     dense = sum(1 << i for i in count if steps[i] == contiguous[i])
     repeated = sum(1 << i for i in count if steps[i] == 0 != contiguous[i])
     dense_operands = tuple([case.operands[i] for i in count if dense >> i & 1])
+    dense_outputs = sum(dense >> i & 1 for i in range(case.num_outputs))
     items = 1
     if dense | repeated == (1 << len(count)) - 1 and not repeated & (1 << case.num_outputs) - 1:
-        items = math.gcd(tuning.pack_items(dense_operands, case.alignment(dense, outer)), extent)
+        alignment = case.alignment(dense, outer)
+        items = math.gcd(tuning.pack_items(dense_operands, alignment, dense_outputs), extent)
     inputs = [case.operands[i] for i in count if i >= case.num_outputs and not repeated >> i & 1]
     loads = tuning.loads_in_flight(inputs, items)
     num_packs = case.num_items // items

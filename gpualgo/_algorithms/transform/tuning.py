@@ -20,8 +20,11 @@ from gpualgo._cuda.templates import VECTOR_BYTES, Applied, is_aligned, kernel_sp
 BLOCK_THREADS = 256
 # Bytes that a thread loads before it stores, over all inputs.
 BYTES_IN_FLIGHT = 16
-# Upper bound on the bytes of the widest operand in a pack; narrower ones then have fewer.
-MAX_PACK_BYTES = 32
+# Upper bounds on the bytes of the widest input and output in a pack; narrower ones then have fewer.
+# A thread stores vectors of 16 bytes, and two in a row would each fill half a sector. us of 2^28
+# int8 to float32 with 32 bytes of output 475, with 16 341; int8 to float64 1204, 631; float32 to
+# float64 924, 782.
+MAX_PACK_BYTES, MAX_OUTPUT_BYTES = 32, VECTOR_BYTES
 # Of a pack of records, which a block collects in shared memory before it writes them.
 MAX_RECORD_PACK_BYTES = 128
 # Elements per pack if inputs are misaligned: single loads touch as many cache lines.
@@ -29,10 +32,14 @@ LOOSE_ITEMS = 4
 
 
 @lru_cache(4096)
-def pack_items(operands: tuple[Element, ...], alignment: int) -> int:
-    """Return how many elements of every operand one aligned pack holds."""
+def pack_items(operands: tuple[Element, ...], alignment: int, num_outputs: int = 1) -> int:
+    """Return how many elements of every operand, outputs first, one aligned pack holds."""
     sizes = [field.itemsize for operand in operands for field in records.memory_fields(operand)]
     limit = max(1, min(VECTOR_BYTES // min(sizes), MAX_PACK_BYTES // max(sizes)))
+    for output in operands[:num_outputs]:
+        if not isinstance(output, records.Interleaved):  # they are stored past shared memory
+            widest = max(field.itemsize for field in records.memory_fields(output))
+            limit = min(limit, max(1, MAX_OUTPUT_BYTES // widest))
     for operand in operands:
         if isinstance(operand, records.Interleaved):
             # One vector, if records fill it; else limited by a block's shared memory.
