@@ -14,7 +14,7 @@ from support import REPOSITORY
 # Lines of Python below each folder of gpualgo/ and in bench/, and of CUDA below cuda_src/.
 LINES = {
     "bench": 3_000,
-    "gpualgo": 64_060,
+    "gpualgo": 64_062,
     "gpualgo/_algorithms": 21_656,
     "gpualgo/_api": 2_569,
     "gpualgo/_arrays": 1_800,
@@ -25,12 +25,12 @@ LINES = {
     "gpualgo/_distributed": 311,
     "gpualgo/_driver": 1_951,
     "gpualgo/_lazy": 2_332,
-    "gpualgo/_operators": 6_559,
+    "gpualgo/_operators": 6_560,
     "gpualgo/_pipeline": 3_190,
     "gpualgo/dask": 1_934,
     "gpualgo/jax": 1_447,
     "gpualgo/lazy": 782,
-    "gpualgo/numpy": 6_169,
+    "gpualgo/numpy": 6_170,
     "gpualgo/torch": 1_689,
     "gpualgo/shards": 2_162,
     "cuda_src": 17_669,

@@ -549,11 +549,11 @@ def source_location(fn: Any) -> str:
     return f"{code.co_name} ({code.co_filename}:{code.co_firstlineno})"
 
 
-def _origin(fn: Any, code: Any) -> tuple[object, ...]:
+def _origin(op: Operator, fn: Any, code: Any) -> tuple[object, ...]:
     """Return a key of an operator's source location.
 
-    Operators that the package makes are distinguished by their code and by all functions that they
-    call.
+    Operators that the package makes are distinguished by their code, the layouts of arrays, and all
+    functions that they call.
     """
     location = code.co_filename, code.co_firstlineno, code.co_name
     if code.co_name != ELEMENT and not code.co_filename.startswith(_OWN):
@@ -562,6 +562,7 @@ def _origin(fn: Any, code: Any) -> tuple[object, ...]:
     return (
         *location,
         code.co_code,
+        op.key.arrays,
         *(source_location(value) for value in captured if callable(value)),
     )
 
@@ -571,7 +572,7 @@ def count_code(op: Operator) -> None:
     code = getattr(fn, "__code__", None)
     if code is None:
         return
-    origin = _origin(fn, code)
+    origin = _origin(op, fn, code)
     cell = _CELLS.get(op.part)  # type: ignore[arg-type]
     digest = op.digest if cell is None else hash(op.key.token[3][cell])  # of this part alone
     with _lock:
