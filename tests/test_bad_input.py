@@ -76,7 +76,7 @@ ONE_OR_THREE: list[Callable[..., Any]] = [
 
 
 def _unsupported(a: Any, b: Any) -> Any:
-    return a.no_such_attribute + b
+    return a.no_such_attribute - b  # no other operator is equal to it
 
 
 def _reads_a_module(a: Any, b: Any) -> Any:

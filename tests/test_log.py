@@ -120,6 +120,29 @@ def test_expressions_that_differ_are_not_one_operator(
     assert Path(__file__).name in warned
 
 
+def test_operators_that_the_package_makes_are_not_blamed_on_the_caller(
+    told: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(operator, "MOST_CODES", 3)
+    monkeypatch.setattr(operator, "_codes", {})
+    x = ga.lazy.asarray(np.arange(4.0))
+    adds = [
+        lambda a, b: a + b,
+        lambda a, b: b + a,
+        lambda a, b: a + b + 0.0,
+        lambda a, b: b + a + 0.0,
+    ]
+    with ga.default_device("cpu"):
+        for add in adds:  # of one lazy array, whose elements stay the same
+            assert ga.reduce(x, 0.0, add) == 6
+        assert not [r for r in told.records if r.levelno == logging.WARNING]
+        for k in range(2, 6):  # of one operator, which stays the same
+            assert ga.reduce(x**k, 0.0, adds[0]) == 1 + 2**k + 3**k
+    (warned,) = [r.getMessage() for r in told.records if r.levelno == logging.WARNING]
+    assert warned.startswith("an operator that gpualgo makes of a lazy array has been compiled")
+    assert "Pass an exponent that changes as an array, such as numpy.asarray(2)" in warned
+
+
 def test_what_fails_is_not_told_as_made(told: pytest.LogCaptureFixture) -> None:
     with pytest.raises(ZeroDivisionError), log.timed_block("compiled %s", "nothing"):
         raise ZeroDivisionError

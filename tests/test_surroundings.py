@@ -6,6 +6,7 @@ import importlib.util
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -113,6 +114,28 @@ def test_a_warning_is_seen_while_another_thread_compiles(tmp_path: Path) -> None
     (tmp_path / "file").touch()
     done = run_python(code, GPUALGO_CACHE_DIR=str(tmp_path / "file"))
     assert done.stderr.count("RuntimeWarning") == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+def test_only_regular_files_are_entries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pipe would block, and a device might never end."""
+    monkeypatch.setenv("GPUALGO_CACHE_DIR", str(tmp_path))
+    os.mkfifo(tmp_path / "pipe.gpualgo")
+    (tmp_path / "folder.gpualgo").mkdir()
+    (tmp_path / "device.gpualgo").symlink_to("/dev/zero")
+    found: list[object] = []
+
+    def look() -> None:
+        found.extend(map(cache.read, ("pipe", "folder", "device", "nothing")))
+        found.append(cache.info()["damaged"])
+
+    thread = threading.Thread(target=look, daemon=True)
+    thread.start()
+    thread.join(20)
+    assert found == [None] * 4 + [3]
+    cache.write("pipe", (b"content",))  # replaces the pipe
+    cache.write("device", (b"content",))
+    assert cache.read("pipe") == cache.read("device") == (b"content",)
 
 
 @needs_compilers

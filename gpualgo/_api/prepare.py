@@ -31,7 +31,7 @@ from gpualgo._driver.default_device import CPU
 from gpualgo._lazy import is_lazy
 from gpualgo._operators.captured import is_array
 from gpualgo._operators.operator import Operator, as_operator, operator_key
-from gpualgo._pipeline import inputs
+from gpualgo._pipeline import checks, inputs
 from gpualgo._pipeline.problem import Problem, Request
 from gpualgo._pipeline.run import known_plan, remember, run, run_remembered
 
@@ -240,18 +240,26 @@ class Plan:
             ):  # fmt: skip
                 repeat.launch(repeat.stream(repeat.device))
                 return out
-        if self._relook is not None:
-            views, op, problem = self._request_for_lazy(self._relook, arrays)
-        elif self._has_tuples:
-            views = inputs.parse_prepared(problem, arrays, self._name)
-        else:
-            views = tuple([view_of(x, self._name) for x in arrays])
-        if [layout_of(view) for view in views] != self._layouts:
-            self._refuse(views)
-        if (
-            self._op is not None and self._relook is None and operator_key(self._op) != self._key
-        ):  # captured values have changed
-            problem = problem.respecialized(views, op, init)
+        try:
+            if self._relook is not None:
+                views, op, problem = self._request_for_lazy(self._relook, arrays)
+            elif self._has_tuples:
+                views = inputs.parse_prepared(problem, arrays, self._name)
+            else:
+                views = tuple([view_of(x, self._name) for x in arrays])
+            if [layout_of(view) for view in views] != self._layouts:
+                self._refuse(views)
+            if (
+                self._op is not None
+                and self._relook is None
+                and operator_key(self._op) != self._key
+            ):
+                problem = problem.respecialized(views, op, init)  # captured values have changed
+        except TypeError as error:
+            checks.name(error, self._op, problem.where, problem.op_name)
+            if self._relook is None:
+                inputs.several(arrays, self._name)  # raises the error if it is about an argument
+            raise
         if is_usual and problem.warm is not None and self._relook is None:
             if len(self._known) > 8:  # operators with captured values
                 self._known = {}
@@ -345,23 +353,24 @@ class Plan:
         name, expected = self._request.problem.where, self._request.views
         if len(views) != len(expected):
             raise TypeError(f"{name}: the plan takes {len(expected)} array(s), got {len(views)}")
-        for view, prepared in zip(views, expected, strict=True):
+        for i, (view, prepared) in enumerate(zip(views, expected, strict=True), 1):
+            nth = f" as array {i}" if len(views) > 1 else ""
             if (view.library.name, view.device) != (prepared.library.name, prepared.device):
                 raise TypeError(
                     f"{name}: the plan is for arrays of {prepared.library.name} on device "
-                    f"{prepared.device}, got one of {view.library.name} on {view.device}; "
+                    f"{prepared.device}, got one of {view.library.name} on {view.device}{nth}; "
                     "prepare another plan"
                 )
             if view.dtype != prepared.dtype:
                 raise TypeError(
-                    f"{name}: the plan is for dtype {prepared.dtype}, got {view.dtype}; "
+                    f"{name}: the plan is for dtype {prepared.dtype}, got {view.dtype}{nth}; "
                     "prepare another plan"
                 )
             if (view.shape, view.strides) != (prepared.shape, prepared.strides):
                 raise ValueError(
                     f"{name}: the plan is for shape {prepared.shape} with strides "
-                    f"{prepared.strides}, got {view.shape} with {view.strides}; prepare another "
-                    "plan"
+                    f"{prepared.strides}, got {view.shape} with {view.strides}{nth}; prepare "
+                    "another plan"
                 )
 
 

@@ -196,26 +196,19 @@ def _array_interface_view(x: Any) -> View:
         return NumPy.view(np.asarray(x))
 
 
-_OPERAND = "transform: an argument"
-
-
 def _not_an_array(x: Any, where: str) -> TypeError:
-    if isinstance(x, (bool, int, float, complex, np.generic)) and where == _OPERAND:
-        return TypeError(
-            f"{where} is the scalar {x!r}, not an array; "
-            "capture it in the operator, as in lambda a: a * 2.0"
-        )
-    if isinstance(x, type) and where != _OPERAND:
-        return TypeError(f"{where} must be an array, got the class {x.__name__}; pass an array")
-    if callable(x):
-        order = "op comes before the arrays" if where == _OPERAND else "the array comes first"
-        order = "gpualgo.sort takes a comparison as less=" if where.endswith(" values") else order
-        return TypeError(f"{where} must be an array, got a function; {order}")
-    if where.endswith("an argument of the plan"):
+    if "an argument of the plan" in where:
         return TypeError(
             f"{where} must be an array, got {type(x).__name__}; a plan takes arrays alone, as "
             "`prepare` has fixed the other arguments"
         )
+    is_operand = "transform: a" in where
+    if isinstance(x, type) and not is_operand:
+        return TypeError(f"{where} must be an array, got the class {x.__name__}; pass an array")
+    if callable(x):
+        order = "op comes before the arrays" if is_operand else "the array comes first"
+        order = "gpualgo.sort takes a comparison as less=" if where.endswith(" values") else order
+        return TypeError(f"{where} must be an array, got a function; {order}")
     hint = "wrap it with numpy.asarray(x)"
     if where.endswith(" out"):
         hint = "pass an array to write to, such as numpy.empty(shape, dtype)"

@@ -152,11 +152,8 @@ def read(key: str) -> tuple[bytes, ...] | None:
     path = folder() / (key + _SUFFIX)
     if not _is_private(path.parent):
         return None
-    try:
-        content = path.read_bytes()
-    except OSError:
-        return None
-    fields = decode(key, content)
+    content = _content_of(path)
+    fields = decode(key, content) if content else None
     if fields is not None:
         for watcher in _watchers:
             watcher.read.add(key)
@@ -277,8 +274,8 @@ def _is_writable(path: Path) -> bool:
 
 def _content_of(file: Path) -> bytes:
     try:
-        return file.read_bytes()
-    except OSError:  # deleted meanwhile, or no file
+        return file.read_bytes() if file.is_file() else b""  # a pipe would block
+    except OSError:  # deleted meanwhile
         return b""
 
 

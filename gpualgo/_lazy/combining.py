@@ -249,7 +249,7 @@ def zipped(x: Any, where: str) -> LazyArray:
 def applied(op: Any, arguments: Sequence[Any], where: str, dtype: Any = None) -> LazyArray:
     operator = as_operator(op, where, len(arguments))
     fn = frozen(operator.fn)
-    parts = [parted(x, f"{where}: an argument") for x in arguments]
+    parts = [parted(x, f"{where}: argument {i}") for i, x in enumerate(arguments, 1)]
     shown = ", ".join(part.text if isinstance(part, LazyArray) else _shown(part) for part in parts)
     text = f"{_name_of(operator.fn)}({shown})"
     result = combined(parts, where, lambda nodes: Call(strong, Call(fn, *nodes)), text)

@@ -60,6 +60,7 @@ class Snapshot:
         self.arrays: list[Token] = []
         self.numbers: list[tuple[Number, Location]] = []  # numbers passed as data
         self.values: list[Any] = []  # their values
+        self.reading = ""  # the variable that is being read, for messages
 
     def function(self, fn: types.FunctionType, is_own_cell: bool = False) -> Replacement:
         """Return the content of a function, including the functions that it calls, and its copy.
@@ -120,7 +121,8 @@ class Snapshot:
                 self.guard.expect(*source, value)
                 parts.append(("empty",))
                 continue
-            tree = reads.variables.get(code.co_freevars[index], {})
+            self.reading = code.co_freevars[index]
+            tree = reads.variables.get(self.reading, {})
             token, copy = self._variable(value, source, (number, index), tree, reads)
             cell.cell_contents = copy
             if is_own and is_closed(copy):
@@ -133,6 +135,7 @@ class Snapshot:
         known, pairs = list(defaults or ()), []
         for index, value in enumerate(known):
             source = tokens.DEFAULTS, index
+            self.reading = copy.__code__.co_varnames[copy.__code__.co_argcount - len(known) + index]
             as_data = self._number(value, ("default", index), source) if self._depth == 1 else None
             if as_data is not None:
                 known[index] = ANY
@@ -140,6 +143,7 @@ class Snapshot:
         if self._depth == 1:
             self.guard.defaults = tuple(known) if ANY in known else defaults
         copy.__defaults__ = tuple(value for _, value in pairs) or None
+        self.reading = ", ".join(kwdefaults or ())
         named = {name: self.value(value) for name, value in sorted((kwdefaults or {}).items())}
         if named:
             copy.__kwdefaults__ = {name: value for name, (_, value) in named.items()}
@@ -161,6 +165,7 @@ class Snapshot:
                 value = source.get(name, MISSING)
             if value is MISSING:
                 raise TypeError(f"op reads the global name {name!r}, which is not defined")
+            self.reading = name
             token, names[name] = self._variable(
                 value, (source, name), (number, name), reads.variables[name], reads
             )
@@ -255,6 +260,7 @@ class Snapshot:
                 if is_known:  # such as a C function without a name
                     token = ("named", name, attribute)
                 elif attribute in tree:
+                    self.reading = f"{name}.{attribute}"
                     raise
                 else:  # most likely an attribute of another object; if not, numba raises
                     continue
@@ -399,7 +405,13 @@ def resolve(fn: Any) -> Resolved:
 def take_snapshot(fn: types.FunctionType, policy: Policy) -> tuple[Resolved, Guard]:
     """Return a function's current key and captured values, and the guard of the key."""
     snapshot = Snapshot(policy)
-    token, copy = snapshot.function(fn)
+    try:
+        token, copy = snapshot.function(fn)
+    except (TypeError, ValueError, CompileError) as error:
+        problem, semicolon, advice = str(error).partition("; ")
+        if semicolon and snapshot.reading and repr(snapshot.reading) not in problem:
+            error.args = (f"{problem} (variable {snapshot.reading}); {advice}",)
+        raise
     key = intern(token, copy, tuple(snapshot.arrays), tuple(snapshot.numbers))
     snapshot.guard.complete(key)
     words = captured.Packer([number for number, _ in key.numbers])(snapshot.values)

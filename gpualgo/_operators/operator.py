@@ -527,8 +527,18 @@ def is_function(predicate: Any, where: str) -> bool:
 MOST_CODES = 16  # codes of an operator at one source line before the warning
 _MOST_ORIGINS = 1024
 ELEMENT = "element"  # name of the generated function of a lazy array's element
+_OWN = ("<lazy array>", __file__.rpartition("_operators")[0])  # files of the package's functions
+_ADVICE = (
+    "Captured numbers and arrays are read by each call and need no compilation; captured "
+    "functions, tuples, bools and strings, and its source, are part of the code. Define it once, "
+    "and capture what changes as a number or an array"
+)
+_ADVICE_ON_OWN = (
+    "Exponents from 1 to 16 and numbers of decimals are part of its code. Pass an exponent that "
+    "changes as an array, such as numpy.asarray(2)"
+)
 
-_codes: dict[tuple[object, ...], set[str]] = {}  # digests by the operator's source location
+_codes: dict[tuple[object, ...], set[object]] = {}  # digests by the operator's source location
 _lock = forks.Lock()
 
 
@@ -539,19 +549,20 @@ def source_location(fn: Any) -> str:
     return f"{code.co_name} ({code.co_filename}:{code.co_firstlineno})"
 
 
-def _origin(fn: Any, code: Any) -> tuple[object, ...]:
+def _origin(op: Operator, fn: Any, code: Any) -> tuple[object, ...]:
     """Return a key of an operator's source location.
 
-    Expressions of lazy arrays have the location of a function that they call, or none of their own:
-    they are distinguished by their code and by all functions that they call.
+    Operators that the package makes are distinguished by their code, the layouts of arrays, and all
+    functions that they call.
     """
     location = code.co_filename, code.co_firstlineno, code.co_name
-    if code.co_name != ELEMENT:
+    if code.co_name != ELEMENT and not code.co_filename.startswith(_OWN):
         return location
     captured = [cell.cell_contents for cell in getattr(fn, "__closure__", None) or ()]
     return (
         *location,
         code.co_code,
+        op.key.arrays,
         *(source_location(value) for value in captured if callable(value)),
     )
 
@@ -561,7 +572,9 @@ def count_code(op: Operator) -> None:
     code = getattr(fn, "__code__", None)
     if code is None:
         return
-    origin, digest = _origin(fn, code), op.digest
+    origin = _origin(op, fn, code)
+    cell = _CELLS.get(op.part)  # type: ignore[arg-type]
+    digest = op.digest if cell is None else hash(op.key.token[3][cell])  # of this part alone
     with _lock:
         if origin not in _codes and len(_codes) >= _MOST_ORIGINS:
             return
@@ -573,12 +586,11 @@ def count_code(op: Operator) -> None:
     if is_too_many:
         from gpualgo._base import log  # seldom needed
 
+        subject, advice = f"operator {source_location(op.shown)}", _ADVICE
+        if code.co_filename.startswith(_OWN):
+            subject, advice = "an operator that gpualgo makes of a lazy array", _ADVICE_ON_OWN
         log.warn(
-            "operator %s has been compiled with %d different codes, each in tenths of a second. "
-            "Captured numbers and arrays are read by each call and need no compilation; captured "
-            "functions, tuples, bools and strings, and its source, are part of the code. Define it "
-            "once, and capture what changes as a number or an array "
-            "(https://github.com/gpualgo/gpualgo/blob/main/docs/operators.md, "
-            "\"Numbers that change\")",
-            source_location(op.shown), len(digests),
-        )  # fmt: skip
+            f"{subject} has been compiled with {len(digests)} different codes, each in tenths of a "
+            f"second. {advice} (https://github.com/gpualgo/gpualgo/blob/main/docs/operators.md, "
+            '"Numbers that change")'
+        )

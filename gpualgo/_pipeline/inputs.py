@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
+from operator import length_hint
 from typing import Any
 
 import numpy as np
@@ -73,7 +74,13 @@ def several(
 ) -> tuple[Views, tuple[Form | None, ...]]:
     if (numbers := _known_numbers(arguments)) is not None:
         return numbers, (None,) * len(numbers)
-    pairs = [parse_arrays(x, where, has_names) for x in arguments]
+    rest = iter(arguments)
+    try:
+        pairs = [parse_arrays(x, where, has_names) for x in rest]
+    except TypeError as error:
+        nth = f"argument {len(arguments) - length_hint(rest)}"
+        error.args = (str(error).replace("an argument", nth, 1),)
+        raise
     views = tuple([view for argument_views, _ in pairs for view in argument_views])
     return views, tuple([form for _, form in pairs])
 

@@ -65,8 +65,10 @@ def transform(op: Any, *arguments: Any, dtype: Any = None) -> Any:
     if not 0 < count <= MAX_ARITY:
         raise TypeError(f"transform: pass 1 to {MAX_ARITY} arguments after op, got {count}")
     local_op, frozen = pickle_operator(op, "transform", count)
-    names = "transform", "an argument"
-    inputs = [x if is_scalar(x) else _inputs.parse_argument(x, *names) for x in arguments]
+    inputs = [
+        x if is_scalar(x) else _inputs.parse_argument(x, "transform", f"argument {i}")
+        for i, x in enumerate(arguments, 1)
+    ]
     small = [x.small(0) if isinstance(x, Input) else x for x in inputs]
     dtypes, form = _inputs.probe_dtypes(ga.transform, local_op, *small, dtype=dtype)
     graph = Graph("transform", *inputs, frozen, dtypes)
@@ -334,7 +336,9 @@ def parse_init(init: Any, x: Input, row_axes: Sequence[int], where: str) -> Init
         return InitArgument(init, None, init)
     shape = tuple(x.first.shape[axis] for axis in row_axes)
     source = _inputs.parse_argument(init, where, "init")
-    is_one = source.first.ndim == 0
+    is_one = all(extent == 1 for extent in source.first.shape)
+    if is_one:
+        source = source.of(array.reshape(()) for array in source.arrays)
     if not is_one:
         told = f"{where}: init has shape {{}}, but rows have shape {{}}"
         advice = "pass one value, or an array with one for each row"

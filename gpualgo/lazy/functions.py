@@ -17,7 +17,7 @@ from gpualgo._lazy.combining import applied, zipped
 
 
 def clipped(a: Any, low: Any, high: Any) -> Any:
-    return np.minimum(np.maximum(a, low), high)
+    return np.clip(a, low, high)
 
 
 def _clip(
@@ -27,11 +27,10 @@ def _clip(
     low, high = (a_min if min is None else min), (a_max if max is None else max)
     if low is None and high is None:
         return _written_to(zipped(a, "np.clip: a"), out, "np.clip")
-    if high is None:
-        return _written_to(applied(np.maximum, (a, low), "np.clip"), out, "np.clip")
-    if low is None:
-        return _written_to(applied(np.minimum, (a, high), "np.clip"), out, "np.clip")
-    return _written_to(applied(clipped, (a, low, high), "np.clip"), out, "np.clip")
+    op: Any = clipped if low is not None else lambda a, high: np.clip(a, None, high)
+    op = op if high is not None else lambda a, low: np.clip(a, low, None)
+    arguments = [one for one in (a, low, high) if one is not None]
+    return _written_to(applied(op, arguments, "np.clip"), out, "np.clip")
 
 
 def _round(a: Any, decimals: int = 0, out: Any = None) -> Any:

@@ -288,6 +288,7 @@ def _warn_of_bool(a: Any) -> None:
 
 @numpy_function(
     "One histogram; without `range`, min and max first (the call waits)",
+    orders=True,
     differs="counts follow the edges exactly (NumPy rounds 64-bit integers and short floats); "
     "sums of float weights may round otherwise; edges with NaN raise a ValueError",
 )

@@ -464,7 +464,7 @@ class UFunc:
         name = f"{self.__name__}.outer"
         if self.nin != 2:
             raise ValueError(f"{name}: outer needs a function of two arguments")
-        first, second = (array_of(x, f"{name}: an argument") for x in (A, B))
+        first, second = (array_of(x, f"{name}: {letter}") for x, letter in ((A, "A"), (B, "B")))
         num_axes = len(second.shape)
         if num_axes and len(first.shape):
             if type(first) is not np.ndarray:

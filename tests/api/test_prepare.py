@@ -89,6 +89,48 @@ def test_a_repeated_call_refuses_what_the_first_refuses() -> None:
             plan(x, out_count=np.zeros((), np.int64))
 
 
+def test_a_plan_says_which_of_its_arrays_is_wrong() -> None:
+    x, y = sample(100), np.arange(100.0)
+    plan = ga.prepare(ga.transform, lambda a, b: a + b, x, y)
+    tuples = ga.prepare(ga.transform, lambda p, b: p[0] + b, (x, x), y)
+    for wrong, told in (
+        (lambda: plan(x, [1]), "argument 2 of the plan must be an array, got list; a plan takes"),
+        (lambda: plan([1], y), "argument 1 of the plan must be an array, got list"),
+        (lambda: plan(lambda a: a, y), "argument 1 of the plan must be an array, got function"),
+        (lambda: tuples((x, x), [1]), "argument 2 of the plan must be an array, got list"),
+        (lambda: tuples((x, [1]), y), r"argument 1 of the plan\[1\] must be an array, got list"),
+        (lambda: plan(x, x), "the plan is for dtype float64, got int32 as array 2; prepare"),
+        (lambda: plan(x[::-1], y), r"the plan is for shape .* as array 1; prepare another"),
+    ):
+        with pytest.raises((TypeError, ValueError), match=f"^transform: {told}"):
+            wrong()
+
+
+@pytest.mark.parametrize("kind", ["cell", "default"])
+def test_a_plan_says_which_captured_value_has_no_kernel(kind: str) -> None:
+    factor: Any = 2.0
+
+    def scale(a: Any) -> Any:
+        return a * factor
+
+    def by_default(a: Any, other: Any = 2.0) -> Any:
+        return a * other
+
+    op, name = (scale, "factor") if kind == "cell" else (by_default, "other")
+    x = np.arange(4.0)
+    plan = ga.prepare(ga.transform, op, x)
+    for wrong in ([2.0], {}, object(), (1, [2])):
+        factor = wrong
+        by_default.__defaults__ = (wrong,)
+        told = rf"^transform: op captures a value of type \w+, .* \(variable {name}\); capture .*py"
+        for call in (plan, lambda x: ga.transform(op, x)):
+            with pytest.raises(TypeError, match=told):
+                call(x)
+    factor = 3.0
+    by_default.__defaults__ = (3.0,)
+    assert plan(x).tolist() == [0, 3, 6, 9]
+
+
 def test_host_arrays_go_where_the_plan_was_prepared(fake: FakeDriver) -> None:
     factor = 2
     x = np.arange(5)

@@ -31,6 +31,23 @@ def test_a_start_for_each_row() -> None:
     check(built(gd.reduce, x, total), ga.reduce(H, ga.reduce(H)))
 
 
+@pytest.mark.parametrize("call", [ga.reduce, ga.inclusive_scan, ga.exclusive_scan])
+def test_one_element_starts_each_row(call: Any) -> None:
+    """As on one machine, whatever its number of dimensions and the rows are."""
+    x = cut(H, *CHUNKS[0])
+    for shape in ((1,), (1, 1)):
+        start = da.from_array(np.full(shape, 3))
+        for axis in (None, 0, 1) if call is ga.reduce else (0, 1):
+            check(built(call, x, start, compose, axis=axis), call(H, 3, compose, axis=axis))
+        pair = (start, da.from_array(np.full((), 4)))
+        with pytest.raises(ValueError, match=r"broadcast|init"):
+            call((x, x), (start, da.from_array(np.arange(5))), affine, axis=0)
+        check(built(call, (x, x), pair, affine, axis=0), call((H, H), (3, 4), affine, axis=0))
+    rows = x[x[:, 0] > 2]  # an unknown number
+    got = built(ga.reduce, rows, da.from_array(np.ones(1, int)), axis=1)
+    check(got, ga.reduce(H[H[:, 0] > 2], 1, axis=1))
+
+
 class Affine(NamedTuple):
     factor: Any
     term: Any

@@ -122,7 +122,7 @@ def test_a_start_for_each_row_of_an_unknown_number(call: Any) -> None:
     other = rows[cut(np.array([1, 1, 1, 1, 0, 0, 0, 1, 1], bool), (4, 0, 5))]
     with pytest.raises(ValueError, match=ADVICE):
         built(call, x, other, axis=1).compute()
-    for init in (np.arange(6), cut(np.arange(6), (3, 0, 3)), cut(np.ones(1), (1,))):
+    for init in (np.arange(6), cut(np.arange(6), (3, 0, 3)), cut(np.arange(2), (1, 1))):
         with pytest.raises(ValueError, match=ADVICE):
             built(call, x, init, axis=1)
     one = cut(GRID, (9,), (4, 6))

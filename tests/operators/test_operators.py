@@ -317,6 +317,27 @@ def test_clip_is_numpys(backend: Backend, kind: np.dtype[Any]) -> None:
         assert_same(backend.to_host(ga.transform(op, given[0])), op(x))
 
 
+@pytest.mark.parametrize("kind", ["?", "i1", "u1", "i8", "u8", "f4"])
+def test_clip_ignores_python_integers_beyond_the_dtype(backend: Backend, kind: str) -> None:
+    x = np.array([0, 1, 5, 100, 127]).astype(kind)
+    given = backend.to_device(x)
+    far = 2**70 if kind != "?" else 300
+    op = lambda a: np.clip(a, low, high)  # noqa: E731
+    for low, high in ((0, 300), (-129, 5), (-far, far), (None, 300), (-300, None),
+                      (3, np.int16(400)), (0, np.int16(-3))):  # fmt: skip
+        found = ga.transform(op, given)
+        assert_same(backend.to_host(found), np.clip(x, low, high))
+        if not isinstance(high, np.int16):
+            found = ga.copy(np.clip(ga.lazy.asarray(given), low, high))
+            assert_same(backend.to_host(found), np.clip(x, low, high))
+    if kind == "i1":
+        for bounds in ((3, 5), (4, 6), (-1000, 1000), (-128, 126), (1, 40_000)):
+            low, high = bounds  # data from the second call on
+            assert_same(backend.to_host(ga.transform(op, given)), np.clip(x, low, high))
+        with pytest.raises(ga.CompileError, match="200 is out of bounds for int8"):
+            ga.transform(lambda a: np.clip(a, 200, 300), given)
+
+
 def _by_variable(a: Any) -> Any:
     root = np.sqrt
     for _ in range(2):
@@ -412,6 +433,33 @@ def _enumerates_a_range(a: Any) -> Any:
     return a
 
 
+_TABLE = np.float32([1, 2])
+
+
+def _zips_numbers_and_a_range(a: Any) -> Any:
+    for p, i in zip((1, 2, 3), range(3)):  # noqa: B905
+        a = a + p * i
+    return a
+
+
+def _zips_a_table_and_ranges(a: Any) -> Any:
+    for x, i, (j, k) in zip(_TABLE, range(3), enumerate(range(5))):  # noqa: B905
+        a = a + x * i + j * k
+    return a
+
+
+def _enumerates_a_zip(a: Any) -> Any:
+    for i, (x, j) in enumerate(zip((a, a), range(2))):  # noqa: B905
+        a = a + x * i + j
+    return a
+
+
+def _zips_a_counted_table(a: Any) -> Any:
+    for i, (j, x) in zip(range(3), enumerate(_TABLE)):  # noqa: B905
+        a = a + x * i + j
+    return a
+
+
 def _zips_ranges(a: Any) -> Any:
     for i, j in zip(range(3), range(1, 9)):  # noqa: B905
         a = a + i * j
@@ -427,6 +475,10 @@ def _zips_ranges(a: Any) -> Any:
         (_counts_one_of_two, np.int8([1, 2]), np.int8([4, 3])),
         (_enumerates_a_range, np.uint8([1]), np.uint8([50])),
         (_zips_ranges, np.float32([1]), np.float32([10])),
+        (_zips_numbers_and_a_range, np.int8([1]), np.int8([9])),
+        (_zips_a_table_and_ranges, np.int8([1]), np.float32([4])),
+        (_enumerates_a_zip, np.int16([3]), np.int16([7])),
+        (_zips_a_counted_table, np.float16([1]), np.float32([4])),
     ],
 )
 def test_counters_are_weak(backend: Backend, op: Function, given: Any, wanted: Any) -> None:

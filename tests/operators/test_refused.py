@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import math
 import operator
 import random
+import types
 from collections.abc import Callable
 from random import random as drawn
 from typing import Any
@@ -18,6 +20,36 @@ import gpualgo as ga
 
 Function = Callable[..., Any]
 _total = 0
+
+
+_PARTIAL, _LISTS = functools.partial(max, 3), ([1], 2)
+_ARRAYS, _OBJECTS = (np.arange(3), 2), np.array([object()])
+_MODULE = types.ModuleType("settings")
+_MODULE.limits = [1]  # type: ignore[attr-defined]
+
+
+def _through_a_function(a: Any) -> Any:
+    def inner(a: Any) -> Any:
+        return a + _LISTS[1]
+
+    return inner(a)
+
+
+@pytest.mark.parametrize(
+    ("op", "name"),
+    [
+        (lambda a: _PARTIAL(a), "_PARTIAL"),
+        (lambda a: a + _LISTS[1], "_LISTS"),
+        (_through_a_function, "_LISTS"),
+        (lambda a: a + _ARRAYS[1], "_ARRAYS"),
+        (lambda a: a + _OBJECTS[0], "_OBJECTS"),
+        (lambda a: a + _MODULE.limits[0], "settings.limits"),
+        (lambda a, b=_ARRAYS[0]: a + b[0], "b"),
+    ],
+)
+def test_refused_values_are_named(op: Function, name: str) -> None:
+    with pytest.raises(TypeError, match=rf"^transform: op.*\(variable {name}\); .*\.py"):
+        ga.transform(op, np.arange(3.0))
 
 
 def _prints(a: Any) -> Any:

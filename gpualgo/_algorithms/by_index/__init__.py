@@ -90,13 +90,13 @@ def reduce_by_index(
     indices, x = calls.place_lazy_inputs(indices, x, (init, out), _WHERE)
     try:
         views, op, form, num_keys, classes = calls.input_of(indices, x, op, None, _WHERE, stream)
-    except Elsewhere as elsewhere:
-        return elsewhere.call(_WHERE, out, stream, indices, x, size, init, op, dtype=dtype)
     except (TypeError, ValueError) as error:
         text = str(error)
         if text.startswith((f"{_WHERE}: keys", f"{_WHERE}: a key")):
             text = text.replace("keys", "indices", 1).replace("a key", "an index", 1)
             error.args = (text,)
+        if isinstance(error, Elsewhere):
+            return error.call(_WHERE, out, stream, indices, x, size, init, op, dtype=dtype)
         raise
     params: tuple[Any, ...] = (
         dtype, form, num_keys, classes, False, checks.classes_of(dtype), False, size

@@ -221,5 +221,5 @@ def copy(x: Any, *, out: Any = None, stream: Any = None) -> Any:
         if found is not None:
             dtypes_of_both = f"x has dtype {found[1]}, which does not fit out's {found[2]}"
             raise TypeError(f"copy: {dtypes_of_both}; pass another out") from None
-        with checks.renamed_errors("copy", _WHERE, {"an argument": "x"}):
+        with checks.renamed_errors("copy", _WHERE, {"argument 1": "x"}):
             raise

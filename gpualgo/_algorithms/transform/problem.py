@@ -125,9 +125,9 @@ def bind(op: Any, arguments: tuple[Any, ...], where: str) -> tuple[Any, tuple[An
         template = _templates.look((id(op.__code__), pattern))
     if template is None:
         op = as_operator(op, where, len(arguments)).fn
-        for number in arguments:
+        for i, number in enumerate(arguments, 1):
             if isinstance(number, np.generic):
-                dtypes.check(number.dtype, f"{where}: an argument")
+                dtypes.check(number.dtype, f"{where}: argument {i}")
         if all(pattern):
             shown = ", ".join(map(repr, arguments))
             raise TypeError(

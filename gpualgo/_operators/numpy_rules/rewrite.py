@@ -74,7 +74,7 @@ class Lookup:
                 return owner
         return None
 
-    def conversion_of_counter(self, value: Any) -> str | None:
+    def conversion_of_counter(self, value: Any) -> rules.Counters:
         """Return how to convert a value if it is the next item of range, enumerate or zip."""
         found = [value]
         for op in ("pair_first", "iternext", "getiter"):
@@ -84,22 +84,18 @@ class Lookup:
         counters = {self._counter(one) for one in found}
         return counters.pop() if len(counters) == 1 else None
 
-    def _counter(self, value: Any) -> str | None:
-        """Return the conversion of what a call counts: of all integers, or of the first one."""
+    def _counter(self, value: Any) -> rules.Counters:
+        """Return the conversion of what a call counts, None if it does not count."""
         if not isinstance(value, ir.Expr) or value.op != "call":
             return None
         _, fn = self.constant(value.func)
         if fn is range:
             return "python"
-        if fn not in (enumerate, zip) or not value.args:
+        if fn not in (enumerate, zip):
             return None
-        if fn is enumerate:
-            return "python" if self._is_counter(value.args[0]) else "numbered"
-        are_counters = [self._is_counter(arg) for arg in value.args]
-        return "python" if all(are_counters) else "numbered" if are_counters[0] else None
-
-    def _is_counter(self, var: Any) -> bool:
-        return all(self._counter(source) == "python" for source in self._sources(var))
+        items = [{*map(self._counter, self._sources(arg))} for arg in value.args]
+        counters = [each.pop() if len(each) == 1 else None for each in items]
+        return ("python", counters[0]) if fn is enumerate else tuple(counters)
 
     def _sources(self, value: Any, depth: int = 8) -> list[Any]:
         """Return the values that a variable may hold; itself where it is copied too often."""
@@ -294,14 +290,7 @@ class Rewriter:
                 joint = self._store(self._call(fn, args[:2], call.loc), call.loc)
                 args = (joint, *args[2:])
         if entry.style == "clip" and len(args) == 3:
-            first, *bounds = args
-            both = zip((np.maximum, np.minimum), bounds, strict=True)
-            steps = [each for each in both if self.lookup.constant(each[1]) != (True, None)]
-            if not steps:
-                raise errors.NotInAnOperator("op calls np.clip without a bound; give it one")
-            for limited, bound in steps[:-1]:
-                first = self._store(self._call(limited, (first, bound), call.loc), call.loc)
-            fn, args = steps[-1][0], (first, steps[-1][1])
+            return self._replace(statement, self._call_intrinsic(rules.clip, args, call.loc))
         return self._replace(statement, self._call(fn, args, call.loc))
 
     def _rewrite_divmod(self, statement: Any, args: Any, entry: Any, loc: Any) -> None:
@@ -330,7 +319,7 @@ class Rewriter:
             )
         return self._call_intrinsic(rules.calling(entry, fn, len(args)), args, loc)
 
-    def _conversion(self, name: str, var: Any, loc: Any) -> Any:
+    def _conversion(self, name: str | rules.Counters, var: Any, loc: Any) -> Any:
         return self._call_intrinsic(rules.converting(name), (var,), loc)
 
     def _converted(self, name: str, var: Any, loc: Any) -> Any:

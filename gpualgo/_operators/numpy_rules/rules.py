@@ -6,8 +6,8 @@ A rule determines the dtypes in which a function computes and which it returns, 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cache, reduce
-from typing import Any
+from functools import cache, partial, reduce
+from typing import Any, TypeAlias
 
 import numpy as np
 from numba import types
@@ -23,6 +23,7 @@ from gpualgo._operators.numpy_rules.storage import (
     Code,
     Operand,
     Weak,
+    bounds_of,
     cast,
     check_fits,
     common_name,
@@ -269,10 +270,46 @@ def calling(entry: Entry, fn: Any, arity: int) -> Any:
     return intrinsic(typers[arity - 1])
 
 
+def _clip(typingctx: Any, a: Any, low: Any, high: Any) -> Any:
+    """np.clip(a, low, high). As in NumPy a Python integer beyond a's integer dtype is no bound."""
+    name = scalar_name(a)
+    limits = np.iinfo(name) if name is not None and "int" in name else None
+    steps = []
+    for i, (fn, ty) in enumerate(((np.maximum, low), (np.minimum, high)), 1):
+        is_known = isinstance(ty, Weak) and ty.kind == "int" and (ty.data or ty.values)
+        if limits is not None and is_known:
+            least, greatest = bounds_of(ty)
+            if greatest <= limits.min if fn is np.maximum else least >= limits.max:
+                continue
+        if ty is not types.none:
+            steps.append((fn, i, ty))
+    name = common_name((a, *(ty for _, _, ty in steps)))
+    joint = result = a if name is None or isinstance(a, Weak) else scalar_type(name)
+    calls: list[Any] = []
+    for fn, i, ty in steps:
+        calls.append((i, *resolve(entry_of(fn), fn, (result, ty))))  # type: ignore[arg-type]
+        result = calls[-1][1].return_type
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        value = cast(context, builder, args[0], a, joint)
+        for i, signature, step in calls:
+            value = step(context, builder, signature, (value, args[i]))
+        return value
+
+    return result(a, low, high), generate
+
+
+clip = intrinsic(_clip)
+
+
+Counters: TypeAlias = "str | tuple[Counters, ...] | None"
+"""Which items are counters: "python", None for none, or a tuple's items."""
+
+
 @cache
-def converting(name: str) -> Any:
+def converting(name: Counters) -> Any:
     """Return the intrinsic of one of `_CONVERSIONS`, which changes the type of a value."""
-    convert = _CONVERSIONS[name]
+    convert = _CONVERSIONS[name] if isinstance(name, str) else partial(_counted, name)
 
     def typer(typingctx: Any, value: Any) -> Any:
         target = convert(value)
@@ -282,7 +319,7 @@ def converting(name: str) -> Any:
 
         return target(value), generate
 
-    typer.__name__ = name
+    typer.__name__ = name if isinstance(name, str) else "counted"
     return intrinsic(typer)
 
 
@@ -354,6 +391,12 @@ def _python(ty: Any) -> Any:
     return Weak("int") if isinstance(ty, types.Integer) else ty
 
 
+def _counted(counters: Counters, ty: Any) -> Any:
+    if isinstance(counters, tuple):
+        return types.Tuple([_counted(one, ty[i]) for i, one in enumerate(counters)])
+    return ty if counters is None else _python(ty)
+
+
 def _uniform(ty: Any) -> Any:
     """Convert a tuple to one whose items have a common type, so that it can be iterated."""
     if not isinstance(ty, types.BaseTuple) or isinstance(ty, types.UniTuple) or not len(ty):
@@ -391,7 +434,6 @@ _CONVERSIONS: dict[str, Callable[[Any], Any]] = {
     "plain": _plain, "index": _index, "python": _python, "uniform": _uniform, "strong": _strong,
     # a Python constant to one of unknown value, for arguments of recursive calls
     "any_value": lambda ty: Weak(ty.kind) if isinstance(ty, Weak) else ty,
-    "numbered": lambda ty: types.Tuple([_python(ty[0]), *ty.types[1:]]),
 }  # fmt: skip
 
 

@@ -118,3 +118,25 @@ def test_tables_of_many_integers() -> None:
         np.testing.assert_array_equal(
             gnp.isin(x, others, invert=True), np.isin(x, others, invert=True)
         )
+
+
+@pytest.mark.few
+def test_float16_is_sorted_right() -> None:
+    """NumPy mis-sorts thousands of float16 on some processors; its stable sort is right."""
+    random = np.random.default_rng(1)
+    for n in (3_900, 4_090, 16_000):
+        for special in (-0.0, np.inf):
+            x = np.round(random.normal(size=n) * 10).astype(np.float16)
+            x[random.integers(0, n, n // 7)] = special
+            wide, half = x.astype(np.float32), n // 2
+            want = np.unique(wide)
+            for found in (gnp.unique(x), gnp.unique(x, return_counts=True)[0],
+                          gnp.union1d(x[:half], x[half:]), gnp.unique_values(x)):  # fmt: skip
+                assert found.dtype == np.float16
+                np.testing.assert_array_equal(found.astype(np.float32), want)
+            for call, native in ((gnp.setxor1d, np.setxor1d), (gnp.intersect1d, np.intersect1d),
+                                 (gnp.setdiff1d, np.setdiff1d), (gnp.isin, np.isin)):  # fmt: skip
+                found = call(x[:-300], x[-300:])
+                np.testing.assert_array_equal(found, native(wide[:-300], wide[-300:]))
+            edges = np.arange(-40, 40, 3)
+            np.testing.assert_array_equal(gnp.histogram(x, edges)[0], np.histogram(wide, edges)[0])
