@@ -72,7 +72,7 @@ def reduce(
     Array([12.,  8.,  6.], dtype=float32)
     """
     where = "reduce"
-    xs = arguments.arrays(x, where)
+    xs, keepdims = arguments.arrays(x, where), checks.flag_argument(keepdims, "keepdims", where)
     scan = arguments.scan(where, xs, init, op, dtype, vjp)._replace(name="inclusive_scan")
     ndim = xs[0].ndim
     axis = range(ndim) if axis is None else axis
@@ -171,7 +171,8 @@ def _scan(
     found = [arguments.along(axis, each, where) for each in arguments.arrays(x, where)]
     xs, axis = [x for x, _ in found], found[0][1]
     scan = arguments.scan(where, xs, init, op, dtype, vjp)
-    scan = scan._replace(axis=axis, reverse=bool(reverse))
+    reverse = checks.flag_argument(reverse, "reverse", where)
+    scan = scan._replace(axis=axis, reverse=reverse)
     if not any(map(arguments.is_array, numbers(scan.init))):
         return element(scan(xs))
     start = int((where == "exclusive_scan") == scan.reverse)
@@ -206,6 +207,7 @@ def linear_recurrence(
     Array([0., 4., 4.], dtype=float32)
     """
     where = "linear_recurrence"
+    reverse = checks.flag_argument(reverse, "reverse", where)
     a, b = (arguments.array(x, f"{where}: {name}") for x, name in ((a, "a"), (b, "b")))
     dtype = jnp.result_type(a, b)
     if not jnp.issubdtype(dtype, jnp.inexact):
@@ -219,7 +221,7 @@ def linear_recurrence(
     if init is not None and b.size:
         first = (..., -1 if reverse else 0, *[slice(None)] * (-axis - 1))
         b = b.at[first].add(a[first] * arguments.first_value(init, dtype, b[first].shape, where))
-    return gradients.recurrence([a], [b], axis, bool(reverse))[0]
+    return gradients.recurrence([a], [b], axis, reverse)[0]
 
 
 # --- Segments, indices and keys.

@@ -11,6 +11,7 @@ import numpy as np
 from gpualgo._algorithms.top_k import TopK
 from gpualgo._api.derivatives import extent
 from gpualgo._operators.operator import Operator
+from gpualgo._pipeline.checks import flag_argument
 from gpualgo.jax import _arguments as arguments
 from gpualgo.jax._ffi import call
 from gpualgo.jax._gradients import differentiable, pulled_weights
@@ -47,10 +48,11 @@ def sort(
             raise ValueError(f"sort: keys has shape {shape} and values {values.shape}")
         arrays.append(values.reshape(keys.shape))
     less = arguments.function(less, "sort")
+    descending = flag_argument(descending, "descending", "sort")
 
     def forward(*arrays: Any) -> Any:
         results = [(x.shape, x.dtype) for x in arrays]
-        return call("sort", arrays, results, less=less, descending=bool(descending), axis=axis)
+        return call("sort", arrays, results, less=less, descending=descending, axis=axis)
 
     def pull(arrays: Any, result: Any, g: Any) -> Any:
         index = jax.dtypes.canonicalize_dtype(np.int64)
@@ -83,7 +85,8 @@ def argsort(keys: Any, *, descending: bool = False, axis: Any = -1, dtype: Any =
     """
     keys, axis = arguments.along(axis, arguments.array(keys, "argsort: keys"), "argsort")
     dtype = arguments.canonical(dtype, "argsort")
-    options = {"descending": bool(descending), "axis": axis, "dtype": dtype}
+    descending = flag_argument(descending, "descending", "argsort")
+    options = {"descending": descending, "axis": axis, "dtype": dtype}
     return call("argsort", [keys], [(keys.shape, dtype)], **options)[0]
 
 
@@ -239,5 +242,6 @@ def searchsorted(
     where = "searchsorted"
     a, v = arguments.array(a, f"{where}: a", 1), arguments.array(v, f"{where}: v")
     less, dtype = arguments.function(less, where), arguments.canonical(dtype, where)
-    options = {"side": side, "less": less, "descending": bool(descending), "dtype": dtype}
+    descending = flag_argument(descending, "descending", where)
+    options = {"side": side, "less": less, "descending": descending, "dtype": dtype}
     return call(where, [a, v], [(v.shape, dtype)], **options)[0]

@@ -195,3 +195,23 @@ def test_empty() -> None:
     close(gj.reduce(jnp.float32(3)), 3.0)
     with pytest.raises(jax.errors.JaxRuntimeError, match="identity"):
         jax.block_until_ready(gj.reduce(none, None, max))
+
+
+FLAGS: list[tuple[str, Any]] = [
+    ("keepdims", lambda x, flag: gj.reduce(x, keepdims=flag)),
+    ("reverse", lambda x, flag: gj.inclusive_scan(x, reverse=flag)),
+    ("reverse", lambda x, flag: gj.exclusive_scan(x, 0, reverse=flag)),
+    ("reverse", lambda x, flag: gj.linear_recurrence(x, x, reverse=flag)),
+    ("descending", lambda x, flag: gj.sort(x, descending=flag)),
+    ("descending", lambda x, flag: gj.argsort(x, descending=flag)),
+    ("descending", lambda x, flag: gj.searchsorted(x, x, descending=flag)),
+]
+
+
+@pytest.mark.parametrize(("name", "call"), FLAGS)
+def test_flags_are_bools(name: str, call: Any) -> None:
+    x = jnp.arange(3.0)
+    for flag in (1, "yes", None):
+        with pytest.raises(TypeError, match=f"{name} must be True or False, got"):
+            call(x, flag)
+    call(x, np.bool_(True))
