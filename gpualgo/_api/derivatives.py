@@ -223,25 +223,28 @@ class Framework:
                 row[i] = x
         return [row[:count] for row in rows], [row[count:] for row in rows]
 
-    def pulled_weights(self, g: Any, x: Any, edges: Any, last: Any) -> Any:
+    def pulled_weights(self, g: Any, x: Any, edges: Any, last: Any, reached: Any = None) -> Any:
         """Return the gradient of a histogram's weights: for each sample that of its bin.
 
         `edges` are the least numbers of x's dtype in each bin, and behind the last one, if there
-        are such; `last` is the end of the last bin, which has it.
+        are such; `last` is the end of the last bin, which has it. Only the first `reached` edges
+        are, if that is given.
         """
         size, where = len(g), self.module.where
         bins = self.module.searchsorted(edges, x, side="right") - 1
         bins = where((x == edges[-1]) & (last >= edges[-1]), size - 1, bins)
+        if reached is not None:
+            bins = self.module.minimum(bins, reached - 1)
         inside = (bins >= 0) & (bins < size) & (x == x)
         return where(inside, g[where(inside, bins, 0)], 0)
 
     def whole_edges(self, edges: Any, dtype: Any) -> Any:
-        """Return the least integers of a dtype that reach an array of edges, or the greatest."""
+        """Return the least integers of a dtype that reach edges, and how many edges they reach."""
         limits, where = self.module.iinfo(dtype), self.module.where
         have = edges < limits.max + 1.0
         least = where(have, self.module.ceil(edges.clip(float(limits.min))), 0)
         least = self.typed(least, least, dtype)
-        return where(have, least, self.module.full_like(least, limits.max))
+        return where(have, least, self.module.full_like(least, limits.max)), have.sum()
 
 
 class _Namespace:

@@ -246,18 +246,20 @@ def pulled_weights(g: Any, x: Any, bins: Any, range: Any) -> Any:
     is_whole = not framework.is_inexact(x)
     if is_whole and x.dtype.itemsize < 4:  # edges may be beyond its limits
         x = x.astype(jnp.int32)
-    edges, last = bins, bins[-1]
+    edges, last, reached = bins, bins[-1], None
     if isinstance(bins, jax.Array):
         if is_whole and framework.is_inexact(bins):
-            edges = framework.whole_edges(bins, x.dtype)
+            edges, reached = framework.whole_edges(bins, x.dtype)
     elif is_whole:
         edges, last = _least_integers(np.asarray(bins).tolist(), np.iinfo(x.dtype)), -np.inf
+        if not len(edges):  # no integer reaches the first bin
+            return jnp.zeros(x.shape, g.dtype)
     else:
         wide = np.array(bins, np.float64)
         edges = wide.astype(x.dtype)
         edges = np.where(edges < wide, np.nextafter(edges, edges.dtype.type(np.inf)), edges)
         last = wide[-1]
-    return framework.pulled_weights(g, x, edges, last)
+    return framework.pulled_weights(g, x, edges, last, reached)
 
 
 def _least_integers(edges: list[Any], limits: Any) -> Any:

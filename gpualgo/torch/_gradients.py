@@ -311,9 +311,9 @@ def of_counts(
         found = np.histogram_bin_edges(np.zeros(0, name), bins, (low, high))
         edges = torch.tensor(found.tolist(), dtype=torch.float64, device=x.device)
     x = x.double() if x.is_floating_point() else x.long()
-    last = edges[-1]
+    last, reached = edges[-1], None
     if x.dtype == torch.float64 or not edges.is_floating_point():
         edges = edges.to(x.dtype)
     else:
-        edges = framework.whole_edges(edges.double(), torch.int64)
-    return None, framework.pulled_weights(grad, x, edges, last)
+        edges, reached = framework.whole_edges(edges.double(), torch.int64)
+    return None, framework.pulled_weights(grad, x, edges, last, reached)

@@ -146,7 +146,8 @@ def test_weights_of_great_integers_have_the_gradients_of_their_bins(is_traced: b
     x = jnp.array([great, great + 1, great + 2, top, -top - 1, 5], jnp.int32)
     w = jnp.ones(len(x), jnp.float32)
     for edges in (
-        [0, great + 1, top], [5, 5], [0.5, great + 2.0, 2.0**31], [-np.inf, 5.5, np.inf], [0.0, 4.5]
+        [0, great + 1, top], [5, 5], [0.5, great + 2.0, 2.0**31], [-np.inf, 5.5, np.inf],
+        [0.0, 4.5], [0.0, 2.0**31, 2.0**32], [0.0, 2.0**32, 2.0**33, np.inf], [2.0**31, 2.0**32],
     ):  # fmt: skip
         bins = jnp.array(edges) if is_traced else edges
         found = jax.jacrev(lambda w, bins=bins: gj.histogram(x, bins, weights=w))(w)

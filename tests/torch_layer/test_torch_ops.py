@@ -401,7 +401,8 @@ def test_weights_of_great_integers_have_the_gradients_of_their_bins(device: str)
     great = 2**53
     x = torch.tensor([great + 3, great + 4, great - 1, 2**63 - 1, -(2**63), 7], device=device)
     for edges in ([0, great + 4, 2 * great], [-torch.inf, 6.5, torch.inf], [-(2.0**63), 2.0**63],
-                  [0.0, 7.5], [7.0, 7.0], [0.0, 7.0]):  # fmt: skip
+                  [0.0, 7.5], [7.0, 7.0], [0.0, 7.0], [0.0, 2.0**63, 2.0**64],
+                  [2.0**63, 2.0**64]):  # fmt: skip
         bins = torch.tensor(edges, dtype=torch.float64, device=device)
         weights = torch.ones(len(x), dtype=torch.float64, device=device, requires_grad=True)
         result = gt.histogram(x, bins, weights=weights)
