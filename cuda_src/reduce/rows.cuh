@@ -183,7 +183,9 @@ __device__ inline A reduce_tail(const Access& access, const Sources<T>& row, int
       if constexpr (Access::in_one) {
         running.append(fold_pack<Op, A>(packs[k]));
       } else {
-        running.append(fold_some<Op, A>(packs[k], count - (vector + k) * items));
+        const int left = count - (vector + k) * items;
+        running.append(left >= items ? fold_pack<Op, A>(packs[k])
+                                     : fold_some<Op, A>(packs[k], left));
       }
     }
     if (at_once >= loads) break;

@@ -65,6 +65,21 @@ def test_rows_of_any_length(cuda: Backend, layout: str, dtype: np.dtype[Any]) ->
                 assert_same(cuda.to_host(ga.reduce(given, axis=1)), x.sum(1, dtype=dtype))
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "complex64"])
+def test_layouts_have_the_same_bits(cuda: Backend, dtype: str) -> None:
+    """Vectors are folded alike, loaded at once or number by number, and so are parts of one."""
+    for extent in (5, 20, 36, 100, 300, 1500, 9001):
+        x = random_array((9, extent), np.dtype(dtype), 5) / 7
+        x = x.astype(dtype)
+        wanted = cuda.to_host(ga.reduce(cuda.to_device(x), axis=1))
+        for layout in ("offset", "step", "reversed", "padded"):
+            given = cuda.arrange(layout, x)
+            assert_same(cuda.to_host(ga.reduce(given, axis=1)), wanted)
+            by_lambda = ga.reduce(given, None, lambda a, b: a + b, axis=1)
+            contiguous = ga.reduce(cuda.to_device(x), None, lambda a, b: a + b, axis=1)
+            assert_same(cuda.to_host(by_lambda), cuda.to_host(contiguous))
+
+
 @pytest.mark.parametrize("layout", ["step", "reversed", "reversed_rows", "padded", "offset"])
 def test_layouts_of_short_rows(cuda: Backend, layout: str) -> None:
     x = random_array((64 * tuning.SHORT_ROWS, 16), np.dtype("int32"))
