@@ -481,7 +481,10 @@ def _zips_ranges(a: Any) -> Any:
         (_zips_a_counted_table, np.float16([1]), np.float32([4])),
     ],
 )
-def test_counters_are_weak(backend: Backend, op: Function, given: Any, wanted: Any) -> None:
+def test_counters_are_weak(
+    backend: Backend, monkeypatch: pytest.MonkeyPatch, op: Function, given: Any, wanted: Any
+) -> None:
+    monkeypatch.setitem(globals(), "_TABLE", backend.to_device(_TABLE))
     assert_same(backend.to_host(ga.transform(op, backend.to_device(given))), wanted)
 
 
