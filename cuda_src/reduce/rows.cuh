@@ -191,7 +191,12 @@ __device__ inline A reduce_tail(const Access& access, const Sources<T>& row, int
     if (at_once >= loads) break;
   }
   if (last < vectors && begin <= last && last < begin + share) {
-    running.append(fold_some<Op, A>(load_some(last), count - last * items));
+    A value = convert<A>(access.load_one(row, origin + last * items));
+#pragma unroll 1
+    for (int i = last * items + 1; i < count; ++i) {
+      value = Op::apply(value, convert<A>(access.load_one(row, origin + i)));
+    }
+    running.append(value);
   }
   return reduce_group_partial<width, Op>(running.total, (vectors + share - 1) / share);
 }
@@ -293,7 +298,9 @@ __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
   constexpr int groups = Policy::block_threads / width;
   constexpr int loads = Policy::loads_in_flight;
   constexpr int rows = Policy::max_tiles;  // of a group
-  constexpr int most = 16 / Access::items > 1 ? 16 / Access::items : 1;
+  // Of a tail as many vectors as 16 registers hold: with more, fewer blocks run at once.
+  constexpr int registers = Access::items * ((int(sizeof(Held<T>)) + 3) / 4);
+  constexpr int most = registers < 16 ? 16 / registers : 1;
   constexpr int tail_loads = loads < most ? loads : most;
   constexpr int64 tile = int64(width) * Access::items * loads;
   const int64 first = int64(blockIdx.x) * groups * rows + threadIdx.x / width;
