@@ -19,8 +19,8 @@ from derivatives import (  # noqa: E402
 
 import gpualgo.torch as gt  # noqa: E402
 
-# PyTorch has no derivative of these, or no such function.
-REFUSED = {"not", "operator.not_", "math.gamma"}
+# PyTorch has no derivative of these, or no such function; of nextafter since 2.13.
+REFUSED = {"not", "operator.not_", "math.gamma", "math.nextafter", "np.nextafter"}
 
 
 def _gradient(op: Any, *numbers: Any) -> Any:
