@@ -11,9 +11,8 @@
 //            side).
 // Bytes      sizeof(T) and the mark per element, sizeof(T) per element that is kept; launches: one.
 //            Temporary storage: 8 bytes per tile (16 from 2^32 elements on), and 256.
-// Predicate  Called on elements alone, in any order: once on each, on the last one of all more
-// often
-//            where its tile has room for more.
+// Predicate  Called on elements alone, in any order: once on each, on the last few of all more
+//            often where their tile has room for more.
 // Bits       Elements are moved as they are; counts are integers.
 #ifndef GPUALGO_SELECT_KERNEL_CUH
 #define GPUALGO_SELECT_KERNEL_CUH

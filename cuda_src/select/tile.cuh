@@ -169,7 +169,7 @@ struct SelectTiles {
     return warp * warp_items + row * row_items + lane * items;
   }
 
-  // Where there are no more elements the last one stands, and is marked, too, in vain.
+  // Where there are no more elements the last ones stand, and are marked, too, in vain.
   __device__ void load(Tile& held, int64 tile) const {
     const int64 begin = tile * tile_items;
     const int count = count_of(tile);
