@@ -56,9 +56,9 @@ struct ReduceCommon {
 template <class T>
 inline constexpr int row_items = widest_leaf<T> < vector_bytes ? vector_bytes / widest_leaf<T> : 1;
 
-// Rows at a fixed distance, elements without gaps; of `repeated` leaves a row has one number. So
-// many elements lie at a multiple of their size together: all of a vector, of narrow ones a word,
-// or one.
+// Rows at a fixed distance, elements without gaps; of `repeated` leaves a row has one number.
+// `together`: elements that are loaded at once, as rows are aligned for so many: a vector's, a
+// word's of narrow numbers, or one.
 template <class T, int together, int repeated = 0>
 struct FlatRows {
   static constexpr int items = row_items<T>;

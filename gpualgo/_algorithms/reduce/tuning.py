@@ -56,8 +56,9 @@ SMALL = Policy(512, 2, 16)
 SMALL_BYTES = 2 << 20
 MIDDLE, MIDDLE_BYTES = Policy(256, 4, 16), 32 << 20  # for elements of less than 8 bytes
 ROWS = Policy(256, 4, 1)
-# Loads of rows of up to so many vectors. us of 2^27 float32 in rows of 12, 20 and 28 with 2 loads
-# 151, 180, 138, with 4 396, 244, 181; in rows of 36, 100 and 300 205, 155, 173 and 149, 146, 146.
+# A lane loads fewer vectors at once of rows of up to FEW_VECTORS. us of 2^27 float32 in rows of 12,
+# 20, 28: with 2 loads 151, 180, 138, with 4 396, 244, 181; of 36, 100, 300: 205, 155, 173 and 149,
+# 146, 146.
 FEW_LOADS, FEW_VECTORS = 2, 8
 WORD_BYTES = 4
 SHORT_ROWS = 4  # rows per group of less than a warp

@@ -41,7 +41,7 @@ from gpualgo._pipeline.problem import Dtype
 # bytes 545), consecutive runs 368 (430). 2^28 uint8 by a function 245, by a mask 233 (32 bytes 289,
 # 270; 384 threads 255, 238). 2^27 float64 by a mask 475 (8 rows 492).
 TUNED = {4: (384, 128, 44), 1: (512, 64, 32)}
-TUNED_FOR_LENGTHS = 512, 64, 32  # of runs: 2^28 int32 558 (as others 606)
+TUNED_FOR_LENGTHS = 512, 64, 32  # of runs: 2^28 int32 558 in an earlier run (as others 606)
 LATE_ROWS = 2  # rows of marks per warp
 BLOCK_THREADS, BLOCKS_PER_SM = 512, 2  # threads of blocks that read marks only
 STAGES = 2  # tiles of kept elements in shared memory
