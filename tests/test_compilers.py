@@ -319,7 +319,10 @@ WAYS: list[tuple[str, str, Callable[..., object]]] = [
     ("PTX", "scan of pairs", lambda x, i: ga.inclusive_scan((x, i), op=lambda a, b: b)),
     ("PTX", "by key", lambda x, i: ga.reduce_by_key(i, x, op=lambda a, b: max(a, b, 1))),
     ("LTOIR", "division", lambda x, i: ga.transform(lambda a: a / 3, x)),
-    ("LTOIR", "bytes", lambda x, i: ga.transform(lambda a: np.int8(a), x)),
+    ("PTX", "bytes", lambda x, i: ga.transform(lambda a: np.int8(a), x)),
+    ("PTX", "differences", lambda x, i: ga.adjacent_difference(x, lambda a, b: a - b)),
+    ("LTOIR", "sum of bytes", lambda x, i: ga.reduce(FakeArray((5000,), np.int8), 0,
+                                                     lambda a, b: a + b)),
     ("LTOIR", "selection", lambda x, i: ga.select(x, lambda a: a > 2)),
     ("LTOIR", "computed", lambda x, i: ga.reduce(ga.lazy.asarray(x) * 2, 0, lambda a, b: b)),
     ("LTOIR", "random", lambda x, i: ga.transform(

@@ -14,20 +14,18 @@ namespace gpualgo {
 
 namespace detail {
 
-// The word that a number is passed in; it has as many bytes, but for a bool that is returned.
+// The word that a number is passed in, whose lowest bytes it is; a bool that is returned is 0 or 1.
 template <class T>
 using WordFor = UintFor<8 * int(sizeof(T))>;
 
 template <class T>
 __device__ inline WordFor<T> word_of(const T& number) {
-  static_assert(sizeof(WordFor<T>) == sizeof(T));
-  WordFor<T> word;
+  WordFor<T> word = 0;
   memcpy(&word, &number, sizeof(T));
   return word;
 }
 template <class T>
 __device__ inline void read_word(const WordFor<T>& word, T& number) {
-  static_assert(sizeof(WordFor<T>) == sizeof(T));
   memcpy(&number, &word, sizeof(T));
 }
 __device__ inline void read_word(uint32 word, bool& number) { number = word != 0; }

@@ -164,6 +164,7 @@ struct FlatLines {
           }
         }
       } else {
+#pragma unroll 4
         for (int k = lane; k < count; k += warp_threads) {
           numbers_of<i>(to)[k] = load_item<Number>(from.at[i] + k * int64(sizeof(Number)));
         }
@@ -204,6 +205,7 @@ struct FlatLines {
           }
         }
       } else {
+#pragma unroll 4
         for (int k = lane; k < count; k += warp_threads) {
           store_pack(to.at[i] + k * int64(sizeof(Number)),
                      load_pack<Number, 1>(numbers_of<i>(from) + k));

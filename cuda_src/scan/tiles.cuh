@@ -358,6 +358,7 @@ struct ScanTiles {
         const int stop = rest < count - i ? i + int(rest) : count;
         part += stop - i;
         if (carry.is_empty) step(shared.aggregates[i]);
+#pragma unroll 1
         while (i + batch <= stop) {
           A next[batch];
 #pragma unroll
@@ -374,6 +375,7 @@ struct ScanTiles {
         }
       }
       ptx::syncwarp();
+#pragma unroll 1
       for (int i = lane; i < count; i += warp_threads) {
         states.publish(begin + i, shared.prefixes[i], prefix);
       }

@@ -133,7 +133,10 @@ def _has_changed() -> bool:
 
 
 _BLOCKS = records.cpp_name(records.BLOCK_POSITION)  # random numbers share blocks if linked
-_BY_WORDS = "by_index/", "by_key/", "reduce/", "scan/", "transform/"  # others: 3 to 9 % slower
+# Bytes of the narrowest numbers that a folder's kernels take by words; others are slower so.
+_LEAST_BYTES = {
+    "adjacent_difference": 4, "by_index": 4, "by_key": 4, "reduce": 4, "scan": 4, "transform": 1,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -162,12 +165,13 @@ class Spec:
         """Whether op's code may replace its calls in PTX (ADR 42): no kernel is slower so."""
         if self.op is None or self.op.part == SOURCE or self.computed is not None:
             return False
-        if not self.header.startswith(_BY_WORDS) or _BLOCKS in self.expression:
+        least = _LEAST_BYTES.get(self.header.partition("/")[0])
+        if least is None or _BLOCKS in self.expression:
             return False
         assert self.result_dtype is not None
         result = () if self.result_dtype.kind == "b" else (self.result_dtype,)
         types = *records.slots(self.arg_dtypes), *result
-        return all(field.itemsize >= 4 for dtype in types for field in field_dtypes(dtype))
+        return all(field.itemsize >= least for dtype in types for field in field_dtypes(dtype))
 
     def source_of(self, by_words: bool) -> str:
         macros = "#define GPUALGO_WORDS\n" if by_words else ""
