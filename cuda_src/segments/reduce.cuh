@@ -1,12 +1,13 @@
 // Reduction of segments: result[i] = init (+) x[offsets[i]] (+) … (+) x[offsets[i + 1] - 1].
 //
-// Algorithm  A warp takes up to 32 neighbouring segments. Those of up to 32 elements are brought to
-//            shared memory, as one stretch where they lie so, and folded by a thread each, from
-//            left to right; longer ones are folded by the whole warp, one after the other. Segments
-//            beyond `long_items` are cut into chunks, which are entered in a list. Other blocks
-//            take chunks of the list: the grid's last ones, which wait until those of lower index
-//            have entered theirs, or those of a second launch. Who folds the last chunk of a
-//            segment joins them, in order. So one segment may be as long as all others together.
+// Algorithm  A warp takes up to 32 neighbouring segments. Short ones are brought to shared memory,
+//            as many at once as lie side by side and have enough lanes: a segment takes a lane for
+//            each 32 elements, which folds neighbours from left to right, and lanes join what they
+//            have. Longer ones are folded by the whole warp, one after the other. Segments beyond
+//            `long_items` are cut into chunks, which are entered in a list. Other blocks take
+//            chunks of the list: the grid's last ones, which wait until those of lower index have
+//            entered theirs, or those of a second launch. Who folds the last chunk of a segment
+//            joins them, in order. So one segment may be as long as all others together.
 //            The cut by length is that of G. E. Blelloch, M. A. Heroux and M. Zagha, "Segmented
 //            operations for sparse matrix computation on vector multiprocessors", 1993, and of A.
 //            Ashari et al., "Fast sparse matrix-vector multiplication on GPUs for graph
@@ -35,13 +36,14 @@ namespace gpualgo {
 enum class SegmentsTaken { all, segments, chunks };  // by a launch
 
 template <int block_threads_, int rows_, int ahead_, int chunk_ahead_, int stage_items_,
-          int min_blocks_, int shared_bytes_, SegmentsTaken taken_, bool overlaps_>
+          int most_lanes_, int min_blocks_, int shared_bytes_, SegmentsTaken taken_, bool overlaps_>
 struct SegmentsPolicy {
   static constexpr int block_threads = block_threads_;
   static constexpr int rows = rows_;                // of 32 elements, that a warp loads at once
   static constexpr int ahead = ahead_;              // tiles of such rows under way, of a segment
   static constexpr int chunk_ahead = chunk_ahead_;  // and of a chunk
   static constexpr int stage_items = stage_items_;  // of a thread's segment, in shared memory
+  static constexpr int most_lanes = most_lanes_;    // of a segment there; else a warp folds it
   static constexpr int min_blocks = min_blocks_;    // per multiprocessor
   static constexpr int shared_bytes = shared_bytes_;
   static constexpr SegmentsTaken taken = taken_;
@@ -96,6 +98,7 @@ struct Segments {
     alignas(16) A stages[warps][stage_size];
   };
   static_assert(sizeof(Shared) <= Policy::shared_bytes && stage_items <= warp_threads);
+  static_assert(Policy::most_lanes <= warp_threads);
   static constexpr int tile_partials = 1024;  // that a warp joins
 
   const Params& params;
@@ -105,8 +108,10 @@ struct Segments {
     return {params.offsets, params.offset_step, params.num_items};
   }
   __device__ int64 warp_of_all() const {
-    return (int64(blockIdx.x) * Policy::block_threads + threadIdx.x) / warp_threads;
+    return int64(blockIdx.x) * warps + threadIdx.x / warp_threads;
   }
+  // The number of a lane's segment.
+  __device__ int64 segment_of(int lane) const { return warp_of_all() * params.per_warp + lane; }
 
   __device__ A load(int64 i) const {
     return convert<A>(params.access.template load_one<T>(params.input, i));
@@ -148,52 +153,107 @@ struct Segments {
 
   // --- blocks that take segments ---------------------------------------------------------------
 
-  __device__ static int padded(int place) { return place + place / warp_threads; }
+  __device__ static constexpr uint32 padded(uint32 place) { return place + place / warp_threads; }
 
-  // Folds what the lanes' segments have in shared memory, which is theirs if they are short.
-  __device__ void fold_short(const Segment& own, bool is_short, int64 index, A* stage) const {
-    const int count = is_short ? int(own.count) : 0;
-    const int end = sum_up_to(count);
-    const int total = shuffle(end, warp_threads - 1), place = end - count;
-    if (total == 0) return;
-    const int first_lane = ptx::ffs(ptx::ballot_sync(all_lanes, count > 0)) - 1;
-    const int64 first = shuffle(own.begin, first_lane);
-    const bool fits = count == 0 || own.begin == first + place;
-    if (ptx::ballot_sync(all_lanes, fits) == all_lanes) {  // one stretch
-      constexpr int loads = Policy::rows;
+  // What a lane folds of a segment in shared memory.
+  struct Part {
+    int of;           // the lane that has the segment
+    int rank, each;   // its number, and the elements of each part but the last
+    int first, rest;  // where the segment begins; its elements from this part on
+  };
+
+  // Folds the lanes' segments that are staged, as many at once as lie side by side and have enough
+  // lanes: a segment takes one for each stage_items of its elements.
+  __device__ void fold_staged(const Segment& own, bool is_staged, A* stage) const {
+    const int count = is_staged ? int(own.count) : 0;
+    const bool is_cut = ptx::any_sync(all_lanes, count > stage_items);
+    const int lanes = is_cut ? uint32(count + stage_items - 1) / stage_items : count > 0;
+    const int place = sum_up_to(count) - count;
+    const uint32 filled = ptx::ballot_sync(all_lanes, count > 0);
+    const int end = is_cut ? sum_up_to(lanes) : ptx::popc(filled & ptx::lanemask_le());
+    const int all = shuffle(end, warp_threads - 1);
 #pragma unroll 1
-      for (int row = 0; row < total; row += loads * warp_threads) {
-        A values[loads];
+    for (int done = 0; done < all;) {
+      const bool is_left = lanes > 0 && end - lanes >= done;
+      const uint32 left = ptx::ballot_sync(all_lanes, is_left);
+      const int leader = ptx::ffs(left) - 1, first = shuffle(place, leader);
+      const int64 begin = shuffle(own.begin, leader);
+      const bool fits = end <= done + warp_threads && own.begin == begin + place - first;
+      const uint32 others = ptx::ballot_sync(all_lanes, is_left && !fits);
+      const uint32 taken = left & (others & -others) - 1;
+      const int last = warp_threads - 1 - ptx::clz(taken);
+      bring(begin, shuffle(place + count, last) - first, stage);
+      ptx::syncwarp();
+      Part part{lane, 0, count, place - first, taken >> lane & 1 ? count : 0};
+      const int number = done + lane;
+      done = shuffle(end, last);
+      if (is_cut) {
+        part.of = 0;
 #pragma unroll
-        for (int k = 0; k < loads; ++k) {
-          const int i = row + k * warp_threads + lane;
-          if (i < total) values[k] = load(first + i);
+        for (int step = warp_threads / 2; step > 0; step /= 2) {
+          if (shuffle(end, part.of + step - 1) <= number) part.of += step;
         }
-#pragma unroll
-        for (int k = 0; k < loads; ++k) {
-          const int i = row + k * warp_threads + lane;
-          if (i < total) assign(stage[padded(i)], values[k]);
-        }
+        const int parts = shuffle(lanes, part.of), length = shuffle(count, part.of);
+        part.rank = number - shuffle(end - lanes, part.of);
+        part.each = number < done ? uint32(length + parts - 1) / uint32(parts) : 0;
+        part.first = shuffle(place, part.of) - first;
+        part.rest = number < done ? length - part.rank * part.each : 0;
       }
-    } else {
-#pragma unroll 1
-      for (int i = 0; i < warp_threads; ++i) {
-        const int64 begin = shuffle(own.begin, i);
-        const int at = shuffle(place, i), length = shuffle(count, i);
-        if (lane < length) assign(stage[padded(at + lane)], load(begin + lane));
-      }
-    }
-    ptx::syncwarp();
-    if (count > 0) {
-      A value = stage[padded(place)];
-#pragma unroll 1
-      for (int k = 1; k < count; ++k) assign(value, Op::apply(value, stage[padded(place + k)]));
-      store_total(index, value);
+      fold_part(part, stage);
+      ptx::syncwarp();
     }
   }
 
+  // Folds a part, and joins it to the others of its segment.
+  __device__ void fold_part(const Part& part, const A* stage) const {
+    A value{};
+    if (part.rest > 0) {
+      const uint32 at = part.first + part.rank * part.each;
+      const uint32 stop = at + (part.each < part.rest ? part.each : part.rest);
+      assign(value, stage[padded(at)]);
+#pragma unroll 4
+      for (uint32 i = at + 1; i < stop; ++i) assign(value, Op::apply(value, stage[padded(i)]));
+    }
+    int each = part.each;
+#pragma unroll 1
+    for (int delta = 1; ptx::any_sync(all_lanes, each < part.rest); delta *= 2, each *= 2) {
+      const A other = shuffle_down(value, delta);
+      if ((part.rank & (2 * delta - 1)) == 0 && each < part.rest) {
+        assign(value, Op::apply(value, other));
+      }
+    }
+    if (part.rest > 0 && part.rank == 0) store_total(segment_of(part.of), value);
+  }
+
+  // Brings a stretch of elements to shared memory, of which it may fill some more.
+  __device__ void bring(int64 begin, int count, A* stage) const {
+    constexpr int rows = Policy::rows, tile = rows * warp_threads;
+    static_assert(stage_items % rows == 0);
+    A* to = stage + lane;
+#pragma unroll 1
+    for (; count >= tile; count -= tile, begin += tile, to += padded(tile)) {
+      bring_rows<rows>(to, [&](int i) { return load(begin + i); });
+    }
+    if (count > 0) bring_last<rows>(begin, count, to);
+  }
+  template <int rows>
+  __device__ void bring_last(int64 begin, int count, A* to) const {
+    if constexpr (rows > 1) {
+      if (count <= rows / 2 * warp_threads) return bring_last<rows / 2>(begin, count, to);
+    }
+    bring_rows<rows>(to, [&](int i) { return load(begin + (i < count ? i : count - 1)); });
+  }
+  template <int rows, class Load>
+  __device__ void bring_rows(A* to, Load load) const {
+    A values[rows];
+#pragma unroll
+    for (int k = 0; k < rows; ++k) values[k] = load(k * warp_threads + lane);
+#pragma unroll
+    for (int k = 0; k < rows; ++k) assign(to[padded(k * warp_threads)], values[k]);
+  }
+
   // Enters the chunks of the lanes' long segments in the list.
-  __device__ void enter(const Segment& own, int64 index) const {
+  __device__ void enter(const Segment& own) const {
     const int64 size = int64(1) << params.chunk_bits;
     uint32 longs = ptx::ballot_sync(all_lanes, own.count > params.long_items);
     if (longs == 0) return;
@@ -213,31 +273,32 @@ struct Segments {
       if (at + count > uint64(params.capacity)) return;  // overlapping ones: see take_chunks
       for (int k = lane; k < count; k += warp_threads) {
         const int64 begin = k * size, rest = segment.count - begin;
-        const int64 length = rest < size ? rest : size, of = index - lane + i;
+        const int64 length = rest < size ? rest : size, of = segment_of(i);
         params.chunks[at + k] = {segment.begin + begin, length, of, uint16(k), uint16(count), 0};
       }
     }
   }
 
   __device__ void take_segments(Shared& shared) const {
-    const int64 index = warp_of_all() * params.per_warp + lane;
+    const int64 index = segment_of(lane);
     const bool is_there = lane < params.per_warp && index < params.num_segments;
     Segment own{0, 0};
     if (is_there) own = offsets().segment(index);
-    enter(own, index);
+    enter(own);
     if constexpr (Policy::taken == SegmentsTaken::all) {
       ptx::syncthreads();
       if (threadIdx.x == 0) ptx::atom_add_acq_rel_gpu<1>(&params.list->num_groups);
     }
     if (is_there && own.count == 0) store(index, start_of(index));
-    const bool is_short = own.count <= stage_items;
-    fold_short(own, is_short, index, shared.stages[threadIdx.x / warp_threads]);
-    uint32 others = ptx::ballot_sync(all_lanes, !is_short && own.count <= params.long_items);
+    const bool is_long = own.count > params.long_items;
+    const bool is_staged = !is_long && own.count <= stage_items * Policy::most_lanes;
+    uint32 others = ptx::ballot_sync(all_lanes, !is_staged && !is_long);
+    fold_staged(own, is_staged, shared.stages[threadIdx.x / warp_threads]);
 #pragma unroll 1
     for (; others != 0; others &= others - 1) {
       const int i = ptx::ffs(others) - 1;
       const A total = folded<Policy::ahead>(shuffle(own.begin, i), shuffle(own.count, i));
-      if (lane == 0) store_total(index + i, total);
+      if (lane == 0) store_total(segment_of(i), total);
     }
   }
 

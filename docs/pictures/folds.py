@@ -90,7 +90,7 @@ def segments() -> Picture:
     p.text(LEFT + 14 * CELL, 162, "a result each; of none the identity", kind="small")
     for place, k in ((1, 0), (2.5, 1), (8.5, 3), (15, 4)):
         p.arrow(LEFT + place * CELL, 106, LEFT + (8 + k) * CELL, 140)
-    p.box(LEFT, 206, 210, 44, "up to 32 elements:", "a thread each", colour="a")
+    p.box(LEFT, 206, 210, 44, "short: a lane of a warp", "for each 32 elements", colour="a")
     p.box(LEFT + 230, 206, 210, 44, "longer: the 32 lanes", "of a warp together", colour="b")
     p.box(
         LEFT + 460,

@@ -29,7 +29,8 @@ pytestmark = pytest.mark.usefixtures("own_cache")
 def policies(dtype: Any, overlaps: bool = True) -> list[cuda.Policy]:
     """Return the policies of a reduction in one launch, and of one in two."""
     sizes = 1, cuda.ONE_LAUNCH_ITEMS + 1
-    return [kind for n in sizes for kind in cuda.policies_of(dtype, n, overlaps)]
+    ways = [(n, commutes) for n in sizes for commutes in (False, True)]
+    return [k for n, commutes in ways for k in cuda.policies_of(dtype, n, overlaps, commutes)]
 
 
 def reductions(

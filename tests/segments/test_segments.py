@@ -70,6 +70,9 @@ def cut(n: int, count: int, seed: int = 0) -> Array:
 
 
 LARGE = scaled(140_003, emulated=9_001)
+# About as many elements as one lane of a GPU folds, or several, or all of a warp.
+SHARED = [n + i for n in (16, 32, 48, 64, 112, 224, 256, 512, 1024) for i in (-1, 0, 1)]
+SHARED = [*SHARED, 0, 100, 3, 0, 40, *SHARED[::-1], *range(30, 40)]
 CASES = {
     "nothing": (0, [0]),
     "no segments": (5, [3]),
@@ -81,6 +84,7 @@ CASES = {
     "short of several": (2000, np.arange(0, 2001, 8)),
     "tiles": (2 * TILE + 1, [0, TILE - 1, TILE, TILE + 1, 2 * TILE, 2 * TILE + 1]),
     "a long one": (LARGE, [0, 1, 1, 2, LARGE - 3, LARGE - 2, LARGE]),
+    "of several lanes": (sum(SHARED) + 9, np.cumsum([5, *SHARED])),
     "all kinds": (LARGE, cut(LARGE, scaled(3001, emulated=301))),
     "the whole": (LARGE, [0, LARGE]),
 }
@@ -98,7 +102,9 @@ def test_order(backend: Backend, f: Callable[..., Any], case: str) -> None:
 
 
 @pytest.mark.parametrize("f", ALL, ids=lambda f: f.__name__)
-@pytest.mark.parametrize("case", ["between", "tiles", "a long one", "all kinds", "the whole"])
+@pytest.mark.parametrize(
+    "case", ["between", "tiles", "a long one", "of several lanes", "all kinds", "the whole"]
+)
 def test_launches_of_large_arrays(
     cuda: Backend, f: Callable[..., Any], case: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -120,8 +126,9 @@ def test_launches_of_large_arrays(
 
 @pytest.mark.parametrize("f", ALL, ids=lambda f: f.__name__)
 @pytest.mark.parametrize("op", [lambda a, b: a, lambda a, b: b], ids=["first", "last"])
-def test_first_and_last(backend: Backend, f: Callable[..., Any], op: Any) -> None:
-    n, places = CASES["all kinds"]
+@pytest.mark.parametrize("case", ["all kinds", "of several lanes"])
+def test_first_and_last(backend: Backend, f: Callable[..., Any], op: Any, case: str) -> None:
+    n, places = CASES[case]
     x, offsets = random_array((n,), np.dtype("float32")), np.asarray(places)
     op = ga.Operator(op, identity=0)
     want = expected(f, x, offsets, None if f is not EXCLUSIVE else np.float32(0), op.fn)
@@ -146,7 +153,9 @@ def test_operators_that_are_said_to_commute(backend: Backend) -> None:
     assert_same(backend.to_host(got), expected(REDUCE, x, offsets, np.float64(1024), after))
 
 
-@pytest.mark.parametrize("case", ["between", "tiles", "a long one", "all kinds"])
+@pytest.mark.parametrize(
+    "case", ["between", "tiles", "a long one", "of several lanes", "all kinds"]
+)
 def test_sums(backend: Backend, case: str, guarded: Any) -> None:
     n, places = CASES[case]
     x, offsets = summable((n,), np.dtype("float32")), np.asarray(places, np.int32)

@@ -50,6 +50,7 @@ BLOCK_THREADS = 256
 ROW_BYTES = 32  # bytes of elements that a lane loads before it combines them
 MOST_ROWS = 8
 STAGE_ITEMS, STAGE_BYTES = 32, 128  # per lane, in shared memory
+MOST_LANES = {True: 7, False: 32}  # of a segment there, if the operator commutes; else a warp
 # What a launch takes (SegmentsTaken) decides how many tiles of such rows are under way of a segment
 # and of a chunk, and how many blocks are resident on a multiprocessor.
 AHEAD, CHUNK_AHEAD = {"all": 2, "segments": 1, "chunks": 1}, 4
@@ -71,6 +72,7 @@ class Policy:
 
     rows: int
     stage_items: int
+    most_lanes: int
     itemsize: int
     taken: str = "all"
     overlaps: bool = False  # the second of two launches may start while the first runs (sm_90)
@@ -85,16 +87,18 @@ class Policy:
     def cpp(self) -> Cpp:
         return cpp(
             "SegmentsPolicy", BLOCK_THREADS, self.rows, AHEAD[self.taken], CHUNK_AHEAD,
-            self.stage_items, BLOCKS_PER_SM[self.taken], self.shared_bytes,
+            self.stage_items, self.most_lanes, BLOCKS_PER_SM[self.taken], self.shared_bytes,
             f"gpualgo::SegmentsTaken::{self.taken}", self.overlaps,
         )  # fmt: skip
 
 
-def policies_of(acc: Dtype, num_items: int, may_overlap: bool) -> list[Policy]:
+def policies_of(
+    acc: Dtype, num_items: int, may_overlap: bool, is_commutative: bool
+) -> list[Policy]:
     """Return the policies of the launches of a reduction."""
     rows = _pow2(ROW_BYTES // acc.itemsize, MOST_ROWS)
     stage_items = _pow2(STAGE_BYTES // acc.itemsize, STAGE_ITEMS)
-    kind = Policy(rows, stage_items, acc.itemsize)
+    kind = Policy(rows, stage_items, MOST_LANES[is_commutative], acc.itemsize)
     if num_items <= ONE_LAUNCH_ITEMS:
         return [kind]
     return [replace(kind, taken=taken, overlaps=may_overlap) for taken in ("segments", "chunks")]
@@ -182,7 +186,7 @@ def _(
     warps = BLOCK_THREADS // WARP
     groups = -(-num_segments // (tiling.per_warp * warps))
     most_others = -(-tiling.capacity // warps)
-    kinds = policies_of(acc, num_items, may_overlap)
+    kinds = policies_of(acc, num_items, may_overlap, op.commutative)
     specs = [
         reduce_spec(op, problem.source, acc, offsets.dtype, access, kind, has_starts)
         for kind in kinds
