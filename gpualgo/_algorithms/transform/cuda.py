@@ -307,15 +307,20 @@ def _rows(case: Case) -> Tiling:
         alignment = case.alignment(dense, outer)
         items = math.gcd(tuning.pack_items(dense_operands, alignment, dense_outputs), extent)
     inputs = [case.operands[i] for i in count if i >= case.num_outputs and not repeated >> i & 1]
-    loads = tuning.loads_in_flight(inputs, items)
-    num_packs = case.num_items // items
-    kinds = tuning.OperandMasks(dense, repeated)
-    spec = partial(tuning.rows_spec, case.applied, items, loads, kinds, len(outer) <= 1)
+    num_packs, num_rows = case.num_items // items, case.num_items // max(1, extent)
+    itemsize = max(dtype.itemsize for dtype in case.operands)
+    tiles = tuning.row_tiles(extent, itemsize) if items == 1 else None
+    loads = tiles.loads if tiles else tuning.loads_in_flight(inputs, items)
+    lanes, tiles_per_row, rows = (tiles.lanes, tiles.tiles, tiles.rows) if tiles else (1, 1, 1)
+    kinds, is_even = tuning.OperandMasks(dense, repeated), len(outer) <= 1
+    spec = partial(tuning.rows_spec, case.applied, items, loads, kinds, is_even, tiles is not None)
     fixed = {
         "num_packs": num_packs, "packs_per_row": max(1, extent // items), "steps": steps,
-        "rows": outer,
+        "rows": outer, "num_rows": num_rows, "rows_per_block": rows,
+        "tiles_per_row": tiles_per_row, "lanes": lanes, "rows_of_lane": -(-(1 << 16) // lanes),
     }  # fmt: skip
-    return Tiling(spec, -(-num_packs // (tuning.BLOCK_THREADS * loads)), fixed)
+    blocks = -(-num_packs // (tuning.BLOCK_THREADS * loads))
+    return Tiling(spec, -(-num_rows // rows) * tiles_per_row if tiles else blocks, fixed)
 
 
 # --- Transformation of large pageable arrays on a GPU in blocks, on several copy streams at once.

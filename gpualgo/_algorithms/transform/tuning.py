@@ -59,6 +59,36 @@ def loads_in_flight(inputs: Sequence[np.dtype[Any]], items: int) -> int:
     return min(8, 1 << int(math.log2(loads)))
 
 
+# Where elements are loaded one by one: those of a thread, all of one row, and the fewest threads
+# that take neighbours then, so that most of what they read and write lies together. The last number
+# is for elements of one or two bytes.
+ROW_LANES = {8: (24, 8), 4: (15, 8)}
+
+
+class RowTiles(NamedTuple):
+    """How blocks take single elements of rows."""
+
+    loads: int  # elements of a thread, at most
+    lanes: int  # threads of a row's tile
+    tiles: int  # of a row
+
+    @property
+    def rows(self) -> int:
+        """Rows of a block."""
+        return BLOCK_THREADS // self.lanes
+
+
+def row_tiles(extent: int, itemsize: int) -> RowTiles | None:
+    """Return how blocks take rows of `extent` elements, or None if these are too short."""
+    ways = []
+    for loads, (least, least_narrow) in ROW_LANES.items():
+        lanes = min(BLOCK_THREADS, -(-extent // loads))
+        if lanes >= (least_narrow if itemsize <= 2 else least):
+            ways.append(RowTiles(loads, lanes, -(-extent // (loads * lanes))))
+    # As a thread finds its row once, the more elements it has, the better.
+    return max(ways, key=lambda way: extent * way.rows / way.tiles, default=None)
+
+
 class OperandMasks(NamedTuple):
     """Bit masks of operands: contiguous in a row, or constant in a row."""
 
@@ -85,9 +115,15 @@ def flat_spec(
     return _spec("kernel.cuh", "flat", [policy], applied, operands)
 
 
-def rows_spec(applied: Applied, items: int, loads: int, kinds: OperandMasks, is_even: bool) -> Spec:
-    """Return the kernel for operands in rows; is_even: rows have one dimension."""
-    policy = cpp("TransformPolicy", BLOCK_THREADS, loads, items)
+def rows_spec(
+    applied: Applied, items: int, loads: int, kinds: OperandMasks, is_even: bool,
+    in_rows: bool = False,
+) -> Spec:  # fmt: skip
+    """Return the kernel for operands in rows; is_even: rows have one dimension.
+
+    in_rows: a thread's packs lie in one row.
+    """
+    policy = cpp("RowsPolicy", BLOCK_THREADS, loads, items, in_rows)
     shape = [policy, cpp("RowKinds", *kinds), layout_type(is_even)]
     return _spec("rows.cuh", "rows", shape, applied)
 

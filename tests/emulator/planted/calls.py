@@ -423,7 +423,7 @@ def _offsets(kind: str) -> Any:
         return np.array([2 * N, 3, N // 2, 5 * N])
     if kind == "end":
         return np.array([0, N - 40, N])
-    return np.array([7, 8, 8, 40, 45, 80, 200, 8200, 8201, 8300, N - 3])
+    return np.array([7, 8, 8, 40, 45, 80, 200, 8200, 8201, 8300, *range(8301, 8900, 5), N - 3])
 
 
 def reductions_of_segments(kind: str) -> Any:

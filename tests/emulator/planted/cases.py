@@ -256,6 +256,7 @@ CASES = {
     "transform with numbers": Case(with_numbers),
     "transform steps": Case(sums_of_two(2005, 2)),
     "transform rows": Case(sums_beside((37, 20), False)),
+    "transform rows of elements": Case(sums_beside((37, 301), False)),
     "transform turned": Case(sums_beside((62, 130), True)),
     "reduce short rows": Case(reductions((511, 8), -1), ((reduce, "TARGET_BLOCKS", 0),)),
     "wave": Case(scans(2501), _WAVE),
