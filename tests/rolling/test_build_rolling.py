@@ -1,14 +1,17 @@
-"""The kernel of suffixes, built without a GPU: op with its operands exchanged is inlined."""
+"""The kernels of rolling windows, built without a GPU."""
 
 from __future__ import annotations
 
+import operator
 from pathlib import Path
 
 import numpy as np
 import pytest
 import sass
 from sass import needs_cuobjdump
+from support import sampled
 
+from gpualgo._algorithms.rolling import cuda
 from gpualgo._algorithms.scan import tuning
 from gpualgo._cuda import build
 from gpualgo._cuda.headers import cpp
@@ -30,3 +33,17 @@ def test_mirrored_operator_is_inlined(tmp_path: Path) -> None:
     assert not second.calls()
     assert second.local_bytes == first.local_bytes
     assert build.cubin(specs[0], (9, 0))[0] != build.cubin(specs[1], (9, 0))[0]
+
+
+@needs_cuobjdump
+@pytest.mark.parametrize("capability", [sass.MAIN, *sampled(sass.OTHERS, [(7, 5)])])
+def test_windows_stay_in_registers(capability: tuple[int, int], tmp_path: Path) -> None:
+    specs = []
+    for name in ("int8", "float32", "complex128"):
+        for window in (2, 5, 200):
+            acc = np.dtype(name)
+            tiling = cuda.tiling_of(acc, 5000, window)
+            assert tiling is not None
+            for op in (Operator(operator.add), Operator(lambda a, b: b if a == b else a)):
+                specs.append(cuda.windows_spec(op, acc, tiling, window > 2))
+    sass.held(specs, capability, tmp_path, 0)

@@ -77,6 +77,40 @@ def test_lengths_around_blocks(backend: Backend, blocks: int, more: int, guarded
     assert_same(backend.to_host(out), expected(x, window, compose))
 
 
+@pytest.mark.parametrize("count", [511, 512, 513, 4095, 4096, 4097])
+@pytest.mark.parametrize("window", [2, 3, 7, 8, 16, 17, 33, 100, 511, 512, 513])
+def test_tiles_of_windows(backend: Backend, count: int, window: int, guarded: Any) -> None:
+    """Lengths around those of a GPU's tiles, windows around spans, and those that do not fit."""
+    x = affine(count + window - 1, count)
+    out = guarded((count,), x.dtype)
+    ga.rolling(backend.to_device(x), window, compose, out=out)
+    assert_same(backend.to_host(out), expected(x, window, compose))
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("window", [2, 29])
+def test_layouts_have_the_same_bits(backend: Backend, axis: int, window: int) -> None:
+    """Sums that round, of elements in any order, with gaps, computed, and into such results."""
+    shape = (5, 700) if axis else (700, 5)
+    x = np.random.default_rng(3).standard_normal(shape).astype(np.float32)
+    want = backend.to_host(ga.rolling(backend.to_device(x), window, axis=axis))
+    np.testing.assert_allclose(want, expected(x, window, axis=axis), rtol=1e-3, atol=1e-4)
+    wide = np.zeros((2 * shape[0], shape[1] + 3), np.float32)
+    wide[1::2, 1:-2] = x
+    given = backend.to_device(wide)
+    views = [
+        given[1::2, 1:-2],
+        backend.to_device(np.ascontiguousarray(x.T)).T,
+        backend.to_device(x[::-1, ::-1].copy())[::-1, ::-1],
+        ga.lazy.transform(lambda a: a, backend.to_device(x)),
+    ]
+    for view in views:
+        assert_same(backend.to_host(ga.rolling(view, window, axis=axis)), want)
+    out = backend.to_device(np.zeros(want.shape[::-1], np.float32)).T
+    ga.rolling(views[0], window, axis=axis, out=out)
+    assert_same(backend.to_host(out), want)
+
+
 @pytest.mark.parametrize("axis", [0, 1, 2, -2])
 def test_axes(backend: Backend, axis: int) -> None:
     """The result lies as x does."""

@@ -218,7 +218,7 @@ Dtype = np.dtype[Any]
 @planners.for_cuda.register(Scan)
 def _(problem: Scan, views: Sequence[View], op: Operator, targets: Sequence[View]) -> Plan:
     if problem.has_steps:
-        return _of_steps(problem, views, op, targets)
+        return of_steps(problem, views, op, targets)
     return plan_of(problem, views, op, targets, launches=problem.launches)
 
 
@@ -462,7 +462,7 @@ def _column_units(case: Case, tiling: tuning.ColumnsTiling) -> tuple[tuple[int, 
 _APART = 1 << 48  # bytes between the made-up addresses of two arrays
 
 
-def _of_steps(
+def of_steps(
     problem: Scan, views: Sequence[View], op: Operator, targets: Sequence[View]
 ) -> Plan:  # fmt: skip
     acc, source, device = problem.acc, problem.source, targets[0].device
@@ -514,14 +514,19 @@ def _of_steps(
         return plan_of(part, inputs, function, outs, at=places)
 
     end = len(views) + len(targets)
-    steps = problem.steps(arrays[: len(views)], arrays[len(views) : end], arrays[end:])
-    plans = [planned(step) for step in steps if step.outs[0].size]
-    sizes = [aligned(math.prod(x.shape) * x.dtype.itemsize) for x in buffers]
-    *starts, end = accumulate(sizes, initial=KEPT)
-    is_kept = end - KEPT <= KEPT_BYTES  # in the stream's workspace
-    pieces = [
-        Piece(size, start if is_kept else None) for size, start in zip(sizes, starts, strict=True)
-    ]
+    own = arrays[: len(views)], arrays[len(views) : end], arrays[end:]
+    plans = [planned(step) for step in problem.steps(*own) if step.outs[0].size]
     # Scans clear the same states, one after the other.
     states = max((plan.pieces for plan in plans), key=lambda these: [x.num_bytes for x in these])
-    return Plan(device, [step for plan in plans for step in plan.steps], [*pieces, *states])
+    steps = [step for plan in plans for step in plan.steps]
+    return Plan(device, steps, [*buffer_pieces(buffers), *states])
+
+
+def buffer_pieces(buffers: Sequence[View]) -> list[Piece]:
+    """Return temporary storage for arrays: in the stream's workspace, if they fit there."""
+    sizes = [aligned(math.prod(x.shape) * x.dtype.itemsize) for x in buffers]
+    *starts, end = accumulate(sizes, initial=KEPT)
+    is_kept = end - KEPT <= KEPT_BYTES
+    return [
+        Piece(size, start if is_kept else None) for size, start in zip(sizes, starts, strict=True)
+    ]

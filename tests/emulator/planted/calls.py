@@ -120,6 +120,16 @@ def sums_beside(shape: tuple[int, int], is_turned: bool) -> Any:
     return calls
 
 
+def windows(gpu: Backend, rng: np.random.Generator) -> Results:
+    """Functions that are composed show each mistake of order."""
+    x = affine(1500, seed=int(rng.integers(1 << 30)))
+    for window in (2, 21):
+        want = x[: len(x) - window + 1].copy()
+        for k in range(1, window):
+            want = compose(want, x[k : k + len(want)])
+        yield ga.rolling(gpu.to_device(x), window, compose), want
+
+
 def with_numbers(gpu: Backend, rng: np.random.Generator) -> Results:
     a = _numbers(rng, 2103)
     for k in (np.int64(3), np.int64(7), np.int64(11)):

@@ -45,6 +45,7 @@ from emulator.planted.calls import (
     sums_beside,
     sums_of_two,
     weighted,
+    windows,
     with_numbers,
 )
 from gpualgo._algorithms.by_index import cuda as by_index
@@ -255,6 +256,7 @@ CASES = {
     "transform": Case(sums_of_two(2103, 1)),
     "transform with numbers": Case(with_numbers),
     "transform steps": Case(sums_of_two(2005, 2)),
+    "windows": Case(windows),
     "transform rows": Case(sums_beside((37, 20), False)),
     "transform rows of elements": Case(sums_beside((37, 301), False)),
     "transform turned": Case(sums_beside((62, 130), True)),
