@@ -35,8 +35,9 @@ __device__ inline A fold(const A (&items)[size]) {
   }
 }
 
-// Folds one vector of elements into an accumulator's type.
-template <class Op, class A, class T, int items>
+// Folds one vector of elements into an accumulator's type. are_neighbours: positions among their
+// numbers, if there are any, count in equal steps.
+template <class Op, class A, bool are_neighbours = false, class T, int items>
 __device__ inline A fold_pack(const Pack<T, items>& pack) {
   constexpr bool is_byte = is_same<T, int8> || is_same<T, uint8>;
   if constexpr (is_same<Op, Add> && is_byte && items % 4 == 0) {
@@ -57,7 +58,11 @@ __device__ inline A fold_pack(const Pack<T, items>& pack) {
     A converted[items];
 #pragma unroll
     for (int i = 0; i < items; ++i) converted[i] = convert<A>(pack.items[i]);
-    return fold<Op, 0, items>(converted);
+    if constexpr (are_neighbours && folds_neighbours<Op>) {
+      return Op::fold_neighbours(converted);
+    } else {
+      return fold<Op, 0, items>(converted);
+    }
   }
 }
 

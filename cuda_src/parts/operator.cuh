@@ -198,6 +198,23 @@ struct ArgExtreme {
     const bool is_kept = is_maximum ? newer <= older : newer >= older;
     return is_kept || older != older ? a : b;
   }
+  // The same of several, whose positions count in equal steps: of all but one it is not computed.
+  template <class A, int items>
+  __device__ static A fold_neighbours(const A (&elements)[items]) {
+    A result = elements[0];
+    int place = 0;
+#pragma unroll
+    for (int k = 1; k < items; ++k) {
+      const auto newer = computed(elements[k].v0), older = computed(result.v0);
+      const bool is_kept = is_maximum ? newer <= older : newer >= older;
+      if (!is_kept && older == older) {
+        result.v0 = elements[k].v0;
+        place = k;
+      }
+    }
+    if constexpr (items > 1) result.v1 += place * (elements[1].v1 - elements[0].v1);
+    return result;
+  }
   template <class T>
   __device__ static auto computed(const T& x) {
     if constexpr (is_narrow<T>) {
@@ -213,6 +230,14 @@ struct ArgExtreme {
 };
 struct ArgMinimum : ArgExtreme<false> {};
 struct ArgMaximum : ArgExtreme<true> {};
+
+// Whether an operator has `fold_neighbours`.
+template <class Op>
+inline constexpr bool folds_neighbours = false;
+template <>
+inline constexpr bool folds_neighbours<ArgMinimum> = true;
+template <>
+inline constexpr bool folds_neighbours<ArgMaximum> = true;
 
 namespace detail {
 

@@ -63,7 +63,8 @@ template <class T, int together, int repeated = 0>
 struct FlatRows {
   static constexpr int items = row_items<T>;
   static constexpr bool in_one = together > 1 || items == 1;  // several elements are loaded at once
-  int64 row_strides[num_leaves<T>];                           // bytes
+  static constexpr bool are_neighbours = true;
+  int64 row_strides[num_leaves<T>];  // bytes
 
   __device__ Pack<Held<T>, items> load(const Sources<T>& row, int64 index) const {
     const auto from = advanced<repeated>(row, index);
@@ -95,7 +96,7 @@ inline constexpr bool is_nested<NestedLayout> = true;
 template <class T, int outputs, template <int> class Rows, template <int> class Elements = Rows>
 struct StridedRows {
   static constexpr int items = row_items<T>, leaves = num_leaves<T>;
-  static constexpr bool in_one = false;
+  static constexpr bool in_one = false, are_neighbours = false;
   Rows<leaves + outputs> rows;  // operands: the inputs, the outputs
   Elements<leaves> elements;
 
@@ -181,10 +182,10 @@ __device__ inline A reduce_tail(const Access& access, const Sources<T>& row, int
     for (int k = 0; k < at_once; ++k) {
       if (vector + k >= stop) break;
       if constexpr (Access::in_one) {
-        running.append(fold_pack<Op, A>(packs[k]));
+        running.append(fold_pack<Op, A, Access::are_neighbours>(packs[k]));
       } else {
         const int left = count - (vector + k) * items;
-        running.append(left >= items ? fold_pack<Op, A>(packs[k])
+        running.append(left >= items ? fold_pack<Op, A, Access::are_neighbours>(packs[k])
                                      : fold_some<Op, A>(packs[k], left));
       }
     }
@@ -211,7 +212,7 @@ __device__ inline void load_tile(const Access& access, const Sources<T>& row, in
 #pragma unroll
   for (int k = 0; k < loads; ++k) packs[k] = access.load(row, origin + (mine + k * width * items));
 #pragma unroll
-  for (int k = 0; k < loads; ++k) sums[k] = fold_pack<Op, A>(packs[k]);
+  for (int k = 0; k < loads; ++k) sums[k] = fold_pack<Op, A, Access::are_neighbours>(packs[k]);
 }
 
 // Reduces every `step`-th tile of [begin, end), counted from `origin`: `begin` starts the first.
@@ -284,7 +285,7 @@ __device__ inline void reduce_whole_rows(const RowsParams<A, T, Access>& params,
   }
 #pragma unroll
   for (int i = 0; i < rows; ++i) {
-    A sum[] = {fold_pack<Op, A>(packs[i])};
+    A sum[] = {fold_pack<Op, A, Access::are_neighbours>(packs[i])};
     const A total = reduce_group<width, Op>(sum);
     if (threadIdx.x % width == 0) store_row<Op>(params, first + int64(i) * groups, total);
   }

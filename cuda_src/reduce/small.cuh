@@ -147,6 +147,7 @@ __device__ inline A join_small(uint64* words, int count, uint32 tag, uint32 sinc
 template <class T, class Access>
 struct SmallRow {
   static constexpr int items = Access::items;
+  static constexpr bool are_neighbours = Access::are_neighbours;
   const Sources<T>& input;
   const Access& access;
 
@@ -185,7 +186,7 @@ __device__ inline A reduce_block(const Row& row, int num_vectors, int rest, uint
   }
   A sums[loads];
 #pragma unroll
-  for (int k = 0; k < loads; ++k) sums[k] = fold_pack<Op, A>(packs[k]);
+  for (int k = 0; k < loads; ++k) sums[k] = fold_pack<Op, A, Row::are_neighbours>(packs[k]);
   if (left > 0) {
     const A value = is_whole ? reduce_whole_warp<Op>(sums) : reduce_partial_warp<Op>(sums, left);
     if (lane == 0) shared.values[warp] = value;
