@@ -92,8 +92,8 @@ def rolling(
     prefix of the next one (M. van Herk, Pattern Recognition Letters 13, 1992; J. Gil and M. Werman,
     IEEE Transactions on Pattern Analysis and Machine Intelligence 15, 1993). Temporary storage: two
     buffers of `x` in the accumulator's dtype, their rows filled up to a multiple of `window`. A GPU
-    takes windows of numbers of up to 4096 bytes, with 512 results or more along the axis, in one
-    launch without buffers, except for what does not lie side by side.
+    takes windows of up to 1024 numbers and 4096 bytes, with 512 results or more along the axis, in
+    one launch without buffers, except for what does not lie side by side.
 
     The same input gives the same bits on every run and every GPU, float sums included. How elements
     are grouped depends on the shape, the axis, `window` and the dtype, and on whether a GPU or the

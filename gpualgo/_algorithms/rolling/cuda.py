@@ -27,8 +27,8 @@ from gpualgo._pipeline import planners
 
 MOST_THREADS = 256
 THREAD_BYTES, MOST_ITEMS = 64, 16  # of results of a thread
-MOST_WINDOW_BYTES = 4096
-LEAST_COUNT = 512  # results of a line; shorter lines are scanned in blocks
+MOST_WINDOW, MOST_WINDOW_BYTES = 1024, 4096  # longer ones are scanned in blocks
+LEAST_COUNT = 512  # results of a line; so are shorter ones
 
 
 class Tiling(NamedTuple):
@@ -51,9 +51,9 @@ class Tiling(NamedTuple):
 
 def tiling_of(acc: np.dtype[Any], count: int, window: int) -> Tiling | None:
     """Return the tiling of lines with `count` results, or None if these are scanned in blocks."""
-    if records.is_record(acc) or count < LEAST_COUNT or window < 2:
+    if records.is_record(acc) or count < LEAST_COUNT:
         return None
-    if window * acc.itemsize > MOST_WINDOW_BYTES:
+    if not 2 <= window <= min(MOST_WINDOW, MOST_WINDOW_BYTES // acc.itemsize):
         return None
     items = min(MOST_ITEMS, THREAD_BYTES // acc.itemsize)
     threads = MOST_THREADS
