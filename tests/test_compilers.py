@@ -159,6 +159,18 @@ def test_the_upper_half_of_a_word() -> None:
     assert lines.count("shr.u64 %in_whole, %in_whole, 32;") == 2
 
 
+def test_words_that_are_halved_within_a_call() -> None:
+    """NVRTC stores a word of two 16-bit numbers so, for sm_100 and newer GPUs."""
+    halved = "mov.b32 	{%rs1, %rs2}, %r7;"
+    stored = f"{halved}\n	st.param.v2.b16 	[param0+0], {{%rs1, %rs2}}"
+    kernel = KERNEL.replace("st.param.b32 	[param0+0], %r7", stored)
+    wide = "	ld.param.u32 	%rd1, [gpualgo_operator_words_param_0];\n"
+    text = compilers.inlined(kernel, _operator(wide + BODY))
+    assert text.count(halved) == text.count("mov.b32 %in_r7, {%rs1, %rs2};") == 2
+    assert text.count("mov.b32 %in_halves, {%rs1, %rs2};") == 2
+    assert text.count("mov.b32 %in_whole, %in_halves;\ncvt.u32.u32 %in_rd1, %in_whole; }") == 2
+
+
 def test_vectors_of_results() -> None:
     loaded = "ld.param.v2.b32 {%r8, %r9}, [retval0+0];"
     stored = "st.param.v2.b32 [func_retval0+0], {%r7, 5}"

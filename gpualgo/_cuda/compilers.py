@@ -126,6 +126,8 @@ _ENTRY = re.compile(r"^[^\n/]*\.entry\s", re.MULTILINE)
 _CALL = re.compile(r"\{\s*// callseq [^\n]*\n(.*?)\}\s*// callseq [^\n]*\n", re.DOTALL)
 _CALLED = re.compile(r"\bcall(?:\.uni)?\s+(?:\(\w+\),)?\s*([\w$]+)")
 _OF_CALL = re.compile(r"\.(?:reg|param)\s[^;]*;|\bcall(?:\.uni)?\s[^;]*;")
+# A word is halved before its halves are stored.
+_HALVED = re.compile(r"(?:mov\.b\d+\s+\{[^}]*\},\s*[%\w]+;\s*)+")
 _REGISTERS = re.compile(r"\.reg\s+\.[a-z]+(\d*)\s+%(\w+?)<\d+>;")
 # A store to a parameter, or a load from one: vectors are in braces.
 _MOVE = re.compile(
@@ -188,7 +190,12 @@ def _taken(words: list[_Word], target: _Word) -> str:
         return first.part(target)
     if [word.bits for word in within] == [target.bits // 2] * 2 and within[0].offset == start:
         low, high = (word.register for word in within)
-        return f"mov.b{target.bits} {target.register}, {{{low}, {high}}};"
+        whole = f"mov.b{target.bits} {{}}, {{{{{low}, {high}}}}};"
+        if target.held == target.bits:
+            return whole.format(target.register)
+        widened = _Word("%in_halves", f"b{target.bits}", start, target.bits).part(target)
+        declared = f".reg .b{target.bits} %in_halves;"
+        return "\n".join(("{", declared, whole.format("%in_halves"), widened, "}"))
     raise ValueError(f"{target} is not in {words}")
 
 
@@ -301,9 +308,10 @@ def with_calls_replaced(text: str, function: Callable[[str], Function | None]) -
                 results += _words(move, held)
             else:
                 arguments[int(move["place"].removeprefix("param"))] += _words(move, held)
-        if rest := _OF_CALL.sub("", _MOVE.sub("", found[1])).strip():
+        rest = _OF_CALL.sub("", _MOVE.sub("", found[1])).strip()
+        if rest and not _HALVED.fullmatch(rest):
             raise ValueError(f"within a call: {rest}")
-        return inlined.at(arguments, results)
+        return f"{rest}\n{inlined.at(arguments, results)}"
 
     return _CALL.sub(replaced, text)
 

@@ -98,8 +98,8 @@ def accumulator(view: View, init: Any, dtype: Any, where: str) -> np.dtype[Any]:
         acc = dtypes.check(init.dtype, f"{where}: init")
     if not dtypes.can_cast(view.dtype, acc):
         raise TypeError(
-            f"{where}: x of dtype {view.dtype} does not fit the accumulator {acc}; "
-            f"pass dtype=np.{view.dtype} or convert x first"
+            f"{where}: x of dtype {view.dtype} does not fit the accumulator {acc}, the dtype of "
+            f"dtype= or init; pass dtype=np.{view.dtype} or such an init, or convert x first"
         )
     return acc
 

@@ -168,6 +168,32 @@ def _of_a_variable_without_value() -> Function:
     return fn
 
 
+def _without_else(a: Any) -> Any:
+    if a > 2:
+        found = a * 10
+    return found
+
+
+def _behind_a_loop(a: Any) -> Any:
+    for k in range(a):
+        a += k
+    return k
+
+
+def _in_some_rounds(a: Any) -> Any:
+    for k in range(3):
+        if a > k:
+            found = (a, k)
+    return found
+
+
+def _behind_a_while(a: Any) -> Any:
+    while a > 0:
+        rest = a
+        a -= 1
+    return rest
+
+
 FUNCTIONS = (abs, lambda a: a + 1)
 
 NUMBERS: list[tuple[Function, str, str]] = [
@@ -200,6 +226,11 @@ NUMBERS: list[tuple[Function, str, str]] = [
     (lambda a: a in range(3), "int8", "`in` takes a tuple of numbers, not a range"),
     (lambda a: FUNCTIONS[0](a), "int8", "cannot hold the tuple FUNCTIONS, .* a name of its own"),
     (_of_a_variable_without_value(), "int8", "'later' has no value; assign one before the call"),
+    (_without_else, "int8", "reads 'found', which has no value on some path"),
+    (_behind_a_loop, "int8", "reads 'k', which has no value on some path"),
+    (_in_some_rounds, "int8", "reads 'found', which has no value on some path"),
+    (_behind_a_while, "int8", "reads 'rest', which has no value on some path"),
+    (lambda a: _without_else(a) + 1, "int8", "reads 'found', which has no value on some path"),
 ]
 
 
@@ -219,3 +250,31 @@ def test_python_integers_that_no_result_holds(backend: Backend) -> None:
         ga.transform(lambda a: 2**70, x)
     with pytest.raises(TypeError, match=r"300.*int8"):
         ga.transform(lambda a: 300, x, dtype="int8")
+
+
+def test_variables_that_have_a_value_on_each_path(backend: Backend) -> None:
+    def fn(a: Any) -> Any:
+        if a > 2:
+            sign, _ = 1, 0
+        else:
+            sign = -1
+        for k in range(2):
+            last = a * k
+        for i, weight in enumerate((2, 3)):
+            sum_of = last + i * weight
+        while True:
+            found = sum_of * sign
+            if found == found:
+                break
+        if a > 100:
+            return a
+        elif a > 3:
+            other = found
+        else:
+            other = -found
+        return other
+
+    x = np.arange(-3, 9, dtype=np.int32)
+    got = ga.transform(fn, backend.to_device(x))
+    want = [fn(int(a)) for a in x]
+    np.testing.assert_array_equal(backend.to_host(got), want)

@@ -169,6 +169,20 @@ def test_sums(backend: Backend, case: str, guarded: Any) -> None:
         assert_same(backend.to_host(out), want, zero_signs=False)
 
 
+@pytest.mark.parametrize("length", [33, 225, 500, 513, 700, 1023, 1025])
+@pytest.mark.parametrize("op", [np.add, lambda a, b: a + b], ids=["known", "any"])
+def test_neighbours_decide_no_bits(cuda: Backend, op: Any, length: int) -> None:
+    """A segment of sums that round has the same bits beside few segments and beside many."""
+    n = 40_000
+    x = np.random.default_rng(1).standard_normal(n).astype(np.float32)
+    given, init = cuda.to_device(x), np.float32(0)
+    found = set()
+    for others in ([n // 2, n], range(length, n + 1, 7), range(length + 40, n, 90)):
+        offsets = np.array([0, length, *others])
+        found.add(cuda.to_host(ga.segmented_reduce(given, cuda.to_device(offsets), init, op))[0])
+    assert len(found) == 1
+
+
 @pytest.mark.parametrize("dtype", sampled(DTYPES), ids=str)
 def test_dtypes(backend: Backend, dtype: np.dtype[Any]) -> None:
     """Sums of which each is exact, or wraps."""

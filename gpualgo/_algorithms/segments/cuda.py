@@ -98,7 +98,9 @@ def policies_of(
     """Return the policies of the launches of a reduction."""
     rows = _pow2(ROW_BYTES // acc.itemsize, MOST_ROWS)
     stage_items = _pow2(STAGE_BYTES // acc.itemsize, STAGE_ITEMS)
-    kind = Policy(rows, stage_items, MOST_LANES[is_commutative], acc.itemsize)
+    # Whether longer segments are cut depends on the number of segments, which decides no bits.
+    most_lanes = min(MOST_LANES[is_commutative], LEAST_LONG // stage_items)
+    kind = Policy(rows, stage_items, most_lanes, acc.itemsize)
     if num_items <= ONE_LAUNCH_ITEMS:
         return [kind]
     return [replace(kind, taken=taken, overlaps=may_overlap) for taken in ("segments", "chunks")]

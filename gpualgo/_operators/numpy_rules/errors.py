@@ -10,11 +10,11 @@ import os
 import re
 import types
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
-from numba.core import config
+from numba.core import config, ir
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.errors import TypingError
 
@@ -283,3 +283,69 @@ def _reason(full: str, root: str) -> str:
         "which is no function of scalars that kernels have; "
         "https://github.com/gpualgo/gpualgo/blob/main/docs/operators.md lists those that are"
     )
+
+
+# --- Variables that are read before they are assigned.
+
+
+def check_assignments(func_ir: Any, loops: Callable[[Any], bool]) -> None:
+    """Raise an error if a variable may be read where it has no value.
+
+    Python raises UnboundLocalError there, and numba takes any value. `loops` tells of what a `for`
+    goes through whether it has an item.
+    """
+    blocks = func_ir.blocks
+    before: dict[int, set[int]] = {label: set() for label in blocks}
+    for label, block in blocks.items():
+        for target in block.terminator.get_targets():
+            before[target].add(label)
+    for label, block in blocks.items():
+        items = [
+            each.value.value
+            for each in block.body
+            if isinstance(each, ir.Assign) and getattr(each.value, "op", None) == "iternext"
+        ]
+        if items and isinstance(block.terminator, ir.Branch) and loops(items[0]):
+            rounds, waiting = set[int](), [block.terminator.truebr]
+            while waiting:
+                if (inside := waiting.pop()) not in rounds | {label}:
+                    rounds.add(inside)
+                    waiting += blocks[inside].terminator.get_targets()
+            end = before[block.terminator.falsebr]
+            if label in end:  # behind the loop a round was
+                end.remove(label)
+                end |= before[label] & rounds
+    own = {label: {*map(_assigned, block.body)} for label, block in blocks.items()}
+    names, first = set[Any]().union(*own.values()), min(blocks)
+    known = dict.fromkeys(blocks, names)  # at the start of each block
+    is_changing = True
+    while is_changing:
+        sets = {
+            label: names.intersection(*(known[i] | own[i] for i in at)) if label != first else set()
+            for label, at in before.items()
+        }
+        is_changing, known = sets != known, sets
+    for label, block in blocks.items():
+        here = known[label]
+        for statement in block.body:
+            read = statement.value if isinstance(statement, ir.Assign) else statement
+            for var in [] if isinstance(statement, ir.Del) else _read(read):
+                name = var.unversioned_name
+                if not var.is_temp and name in names and name not in here:
+                    raise NotInAnOperator(
+                        f"op reads {name!r}, which has no value on some path (Python raises "
+                        "UnboundLocalError there): assign it before the `if` or the loop"
+                    )
+            here = here | {_assigned(statement)}
+
+
+def _assigned(statement: Any) -> Any:
+    """Return the name of the variable that a statement assigns, if it does."""
+    return statement.target.unversioned_name if isinstance(statement, ir.Assign) else None
+
+
+def _read(value: Any) -> Any:
+    """Return the variables that a value or a statement reads."""
+    if isinstance(value, ir.Var):
+        return [value]
+    return value.list_vars() if hasattr(value, "list_vars") else []

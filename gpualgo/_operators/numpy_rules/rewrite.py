@@ -97,6 +97,32 @@ class Lookup:
         counters = [each.pop() if len(each) == 1 else None for each in items]
         return ("python", counters[0]) if fn is enumerate else tuple(counters)
 
+    def has_items(self, iterator: Any) -> bool:
+        """Return whether a `for` over an iterator is known to have a round at least."""
+        found = self._sources(iterator)
+        is_iterator = all(isinstance(one, ir.Expr) and one.op == "getiter" for one in found)
+        return is_iterator and all(self._is_filled(one.value) for one in found)
+
+    def _is_filled(self, iterated: Any) -> bool:
+        is_known, value = self.constant(iterated)
+        if is_known:
+            return isinstance(value, tuple) and len(value) > 0
+        (source, *others) = self._sources(iterated)
+        if others or not isinstance(source, ir.Expr):
+            return False
+        if source.op == "build_tuple":
+            return len(source.items) > 0
+        if source.op != "call":
+            return False
+        _, fn = self.constant(source.func)
+        if fn in (enumerate, zip):
+            return len(source.args) > 0 and all(
+                map(self._is_filled, source.args if fn is zip else source.args[:1])
+            )
+        bounds = [self.constant(arg) for arg in source.args]
+        is_range = fn is range and all(known and type(n) is int for known, n in bounds)
+        return is_range and len(range(*(n for _, n in bounds))) > 0
+
     def _sources(self, value: Any, depth: int = 8) -> list[Any]:
         """Return the values that a variable may hold; itself where it is copied too often."""
         if not isinstance(value, ir.Var) or not depth:
@@ -468,6 +494,7 @@ def install() -> None:
             if self.lookup is None:
                 self.lookup = Lookup(func_ir, tuple(self.state.args))
                 _check_statements(func_ir, self.lookup)
+                errors.check_assignments(func_ir, self.lookup.has_items)
             self.block, self.adoption = block, adoption
             return True
 
