@@ -11,6 +11,10 @@ from gpualgo._algorithms.scan.problem import Scan, Step
 from gpualgo._base import records
 from gpualgo._pipeline.problem import Array, Call, Dtype, Result
 
+# On the CPU the elements of a window are combined one after the other, of all windows at once, if
+# these are no more bytes: a pass reads and writes vectors.
+PASSES_BYTES = 40
+
 
 class Rolling(Scan):
     """The elements are copied to buffers, with the axis last, and scanned there in blocks.
@@ -47,8 +51,9 @@ class Rolling(Scan):
         return (*self.row_shape, -(-self.length // self.window) * self.window)
 
     def steps(
-        self, arrays: Sequence[Array], outs: Sequence[Array], buffers: Sequence[Array]
-    ) -> list[Step]:
+        self, arrays: Sequence[Array], outs: Sequence[Array], buffers: Sequence[Array],
+        on_cpu: bool = False,
+    ) -> list[Step]:  # fmt: skip
         """Return the steps in order; all arrays are views of these ones."""
         axis, window, length = self.axis, self.window, self.length
         assert axis is not None
@@ -63,6 +68,16 @@ class Rolling(Scan):
 
         def blocks(arrays: Sequence[Array]) -> list[Array]:
             return [array.reshape(*array.shape[:-1], -1, window) for array in arrays]
+
+        if on_cpu and (window - 1) * self.acc.itemsize <= PASSES_BYTES:
+            read, found = list[Step](), inputs
+            if self.source != self.acc:
+                found = part(prefixes, length)
+                read = [Step(parameters.ELEMENTS, inputs, found)]
+            shifted = [part(found, k, k + self.count) for k in range(window)]
+            before = [shifted[0], *[results] * (window - 2)]
+            both = zip(before, shifted[1:], strict=True)
+            return read + [Step(parameters.COMBINE, a + b, results) for a, b in both]
 
         rest = part(prefixes, length, None)
         last = [np.broadcast_to(x, rest[0].shape) for x in part(prefixes, length - 1, length)]

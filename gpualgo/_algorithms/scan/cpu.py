@@ -198,7 +198,7 @@ def _(problem: Scan, arrays: Sequence[Array], results: Sequence[Array], op: Oper
 
     def steps(arrays: Sequence[Array], results: Sequence[Array]) -> list[Step]:
         buffers = [np.empty(problem.buffer_shape, leaf) for leaf in problem.buffers]
-        return [x for x in problem.steps(arrays, results, buffers) if x.outs[0].size]
+        return [x for x in problem.steps(arrays, results, buffers, True) if x.outs[0].size]
 
     plans = [planned(step) for step in steps(arrays, results)]
 

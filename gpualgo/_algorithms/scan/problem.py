@@ -113,8 +113,9 @@ class Scan(Problem):
         return self.shape
 
     def steps(
-        self, arrays: Sequence[Array], outs: Sequence[Array], buffers: Sequence[Array]
-    ) -> list[Step]:
+        self, arrays: Sequence[Array], outs: Sequence[Array], buffers: Sequence[Array],
+        on_cpu: bool = False,
+    ) -> list[Step]:  # fmt: skip
         """Return the steps in order; all arrays are views of these ones.
 
         With an initial value for each row, results are op(init, s) of the inclusive scan s without
