@@ -209,7 +209,7 @@ def _not_an_array(x: Any, where: str) -> TypeError:
         order = "op comes before the arrays" if is_operand else "the array comes first"
         order = "gpualgo.sort takes a comparison as less=" if where.endswith(" values") else order
         return TypeError(f"{where} must be an array, got a function; {order}")
-    hint = "wrap it with numpy.asarray(x)"
+    hint = f"wrap it with numpy.asarray({where.rpartition(' ')[2]})"
     if where.endswith(" out"):
         hint = "pass an array to write to, such as numpy.empty(shape, dtype)"
     elif isinstance(x, types.GeneratorType):
@@ -220,6 +220,8 @@ def _not_an_array(x: Any, where: str) -> TypeError:
         hint += ", or repeat it by gpualgo.lazy.full(n, x)"
     elif isinstance(x, tuple):
         hint = "pass one array"
+    elif x is None or isinstance(x, (str, bytes, set, frozenset, dict)):
+        hint = "pass an array of numbers"
     return TypeError(f"{where} must be an array, got {type(x).__name__}; {hint}")
 
 

@@ -443,9 +443,11 @@ def as_operator(op: Any, where: str, arity: int, op_key: Any = None) -> Operator
             )
         result = builtin or Operator(op)
     if not _accepts_arity(result, arity):
-        hint = "give it one parameter for each argument (reduce and scan: two)"
+        hint = "give it one parameter for each argument"
         if where.endswith("transform"):
             hint = "transform(f, x, y) calls f(a, b), and transform(f, (x, y)) calls f((a, b))"
+        elif arity == 2:
+            hint = "it gets two elements at a time: lambda a, b: ..., say"
         elif arity == 1:  # a predicate
             hint = "it gets one element, for a tuple of arrays one tuple: lambda p: p[0] > 0, say"
         function = python_function(result.fn)

@@ -462,6 +462,11 @@ def _record_of(returned: types.BaseTuple, wanted: np.dtype[Any] | None) -> np.dt
             f"op returns a tuple of {len(returned)}, but must return a number like {wanted}"
         )
     if wanted is not None and not _is_alike(names, wanted.names or ()):
+        if len(names) != len(wanted.names or ()):
+            raise TypeError(
+                f"op returns a tuple of {len(names)}, but must return a tuple of "
+                f"{len(wanted.names or ())} like {records.shown(wanted)}"
+            )
         raise TypeError(
             f"op returns a tuple with items {', '.join(names)}, but must return a tuple like "
             f"{records.shown(wanted)}"
