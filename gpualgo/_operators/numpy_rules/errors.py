@@ -295,6 +295,8 @@ def check_assignments(func_ir: Any, loops: Callable[[Any], bool]) -> None:
     goes through whether it has an item.
     """
     blocks = func_ir.blocks
+    if len(blocks) == 1:  # numba itself refuses what is read too early on the only path
+        return
     before: dict[int, set[int]] = {label: set() for label in blocks}
     for label, block in blocks.items():
         for target in block.terminator.get_targets():
