@@ -34,8 +34,8 @@ template <template <int> class Lines>
 struct WindowsParams {
   const unsigned char* input;
   unsigned char* output;
-  int64 count, window;      // results of a line; elements of a window, a span at least
-  int64 in_step, out_step;  // bytes from one to the next
+  int64 num_results, window;  // of a line; elements of a window, a span at least
+  int64 in_step, out_step;    // bytes from one to the next
   Divisor tiles_per_line;
   Lines<2> lines;
 };
@@ -96,7 +96,7 @@ struct Windows {
   __device__ void run() const {
     const int64 line = params.tiles_per_line.divide(blockIdx.x);
     const int64 begin = (blockIdx.x - line * params.tiles_per_line.value) * tile;
-    const int64 left = params.count - begin;
+    const int64 left = params.num_results - begin;
     const int count = left < tile ? int(left) : tile, window = int(params.window);
     int64 offsets[2];
     params.lines.offsets(line, offsets);

@@ -278,3 +278,57 @@ def test_variables_that_have_a_value_on_each_path(backend: Backend) -> None:
     got = ga.transform(fn, backend.to_device(x))
     want = [fn(int(a)) for a in x]
     np.testing.assert_array_equal(backend.to_host(got), want)
+
+
+PAIR = (1, 2)
+
+
+def _of_loops_in_loops(a: Any) -> Any:
+    s = 0
+    for _ in range(3):
+        for j in range(len(PAIR)):
+            t = a + j
+            if t > 5:
+                break
+        s += t
+    k = 0
+    while True:
+        for j in PAIR:
+            t = a * j
+            if t > 3:
+                break
+        k += 1
+        if k > 2:
+            break
+    for j in (4, 5):
+        u = a + j
+        break
+    return s + t + u
+
+
+def _of_further_arguments(a: Any, *rest: Any) -> Any:
+    for each in rest:
+        last = each + a
+    return last
+
+
+def _of_items(p: Any) -> Any:
+    for each in p:
+        last = each
+    return last
+
+
+def test_loops_that_have_a_round(backend: Backend) -> None:
+    x = np.arange(-3, 8, dtype=np.int64)
+    given = backend.to_device(x)
+    values = x.tolist()
+    got = ga.transform(_of_loops_in_loops, given)
+    np.testing.assert_array_equal(backend.to_host(got), [_of_loops_in_loops(a) for a in values])
+    got = ga.transform(_of_further_arguments, given, given, given)
+    np.testing.assert_array_equal(backend.to_host(got), 2 * x)
+    got = ga.transform(_of_items, (given, given))
+    np.testing.assert_array_equal(backend.to_host(got), x)
+    names: dict[str, Any] = {}
+    body = "        a = a * 3 + i\n" * 60  # too far for a short jump
+    exec(f"def fn(a):\n    for i in (1, 2):\n        u = a - i\n{body}    return u\n", names)
+    ga.transform(names["fn"], given)

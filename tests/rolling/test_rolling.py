@@ -201,3 +201,17 @@ def test_other_callables(backend: Backend) -> None:
     assert_same(backend.to_host(ga.rolling(given, 4, later)), x[3:])
     shown = ga.Operator(last, commutative=False)
     assert_same(backend.to_host(ga.rolling(given, 4, shown)), x[3:])
+
+
+def test_operators_that_capture(backend: Backend) -> None:
+    """A number that changes between calls, and a table, for each way to compute windows."""
+    x = np.arange(1000, dtype=np.int32) % 97
+    table = np.arange(97, dtype=np.int32)[::-1].copy()
+    given, lookup = backend.to_device(x), backend.to_device(table)
+    for window in (4, 33, 700):
+        for k in (7, 100, 5):
+            got = ga.rolling(given, window, lambda a, b: min(a + b, k))  # noqa: B023
+            want = expected(x, window, lambda a, b: np.minimum(a + b, k))  # noqa: B023
+            assert_same(backend.to_host(got), want)
+        got = ga.rolling(given, window, lambda a, b: a if lookup[a] < lookup[b] else b)
+        assert_same(backend.to_host(got), expected(x, window, np.maximum))

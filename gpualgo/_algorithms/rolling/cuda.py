@@ -106,8 +106,9 @@ def _(problem: Rolling, views: Sequence[View], op: Operator, targets: Sequence[V
     step = launch(
         spec, device, math.prod(problem.row_shape) * tiles_per_line, tiling.threads,
         {"input": slots[0], "output": slots[1]},
-        shared_bytes=tiling.shared_bytes(window, acc.itemsize), count=problem.count, window=window,
-        in_step=in_step, out_step=out_step, tiles_per_line=tiles_per_line, lines=lines,
+        shared_bytes=tiling.shared_bytes(window, acc.itemsize), num_results=problem.count,
+        window=window, in_step=in_step, out_step=out_step, tiles_per_line=tiles_per_line,
+        lines=lines,
     )  # fmt: skip
     steps = [each for plan in (*before, Plan(device, [step]), *after) for each in plan.steps]
     return Plan(device, steps, buffer_pieces(buffers))

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 from numba.core import config, ir
+from numba.core.analysis import compute_cfg_from_blocks
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.errors import TypingError
 
@@ -301,6 +302,7 @@ def check_assignments(func_ir: Any, loops: Callable[[Any], bool]) -> None:
     for label, block in blocks.items():
         for target in block.terminator.get_targets():
             before[target].add(label)
+    repeated = {loop.header: loop.body for loop in compute_cfg_from_blocks(blocks).loops().values()}
     for label, block in blocks.items():
         items = [
             each.value.value
@@ -308,22 +310,18 @@ def check_assignments(func_ir: Any, loops: Callable[[Any], bool]) -> None:
             if isinstance(each, ir.Assign) and getattr(each.value, "op", None) == "iternext"
         ]
         if items and isinstance(block.terminator, ir.Branch) and loops(items[0]):
-            rounds, waiting = set[int](), [block.terminator.truebr]
-            while waiting:
-                if (inside := waiting.pop()) not in rounds | {label}:
-                    rounds.add(inside)
-                    waiting += blocks[inside].terminator.get_targets()
+            # What is too far to jump to has a block before it.
+            head = label if label in repeated or len(before[label]) > 1 else min(before[label])
             end = before[block.terminator.falsebr]
-            if label in end:  # behind the loop a round was
-                end.remove(label)
-                end |= before[label] & rounds
+            end.discard(label)  # behind the loop a round was
+            end |= before[head] & set(repeated.get(head, ()))
     own = {label: {*map(_assigned, block.body)} for label, block in blocks.items()}
-    names, first = set[Any]().union(*own.values()), min(blocks)
+    names, start = set[Any]().union(*own.values()), min(blocks)
     known = dict.fromkeys(blocks, names)  # at the start of each block
     is_changing = True
     while is_changing:
         sets = {
-            label: names.intersection(*(known[i] | own[i] for i in at)) if label != first else set()
+            label: names.intersection(*(known[i] | own[i] for i in at)) if label != start else set()
             for label, at in before.items()
         }
         is_changing, known = sets != known, sets

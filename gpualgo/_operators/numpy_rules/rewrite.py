@@ -108,6 +108,10 @@ class Lookup:
         if is_known:
             return isinstance(value, tuple) and len(value) > 0
         (source, *others) = self._sources(iterated)
+        if isinstance(source, ir.Arg) and not others:
+            given = self.args[source.index] if source.index < len(self.args) else None
+            given = given.value if isinstance(given, types.Omitted) else given
+            return isinstance(given, (tuple, types.BaseTuple)) and len(given) > 0
         if others or not isinstance(source, ir.Expr):
             return False
         if source.op == "build_tuple":
@@ -119,9 +123,18 @@ class Lookup:
             return len(source.args) > 0 and all(
                 map(self._is_filled, source.args if fn is zip else source.args[:1])
             )
-        bounds = [self.constant(arg) for arg in source.args]
+        bounds = [self._bound(arg) for arg in source.args]
         is_range = fn is range and all(known and type(n) is int for known, n in bounds)
         return is_range and len(range(*(n for _, n in bounds))) > 0
+
+    def _bound(self, value: Any) -> tuple[bool, Any]:
+        """Return whether a number is known, and the number: a constant, or a tuple's length."""
+        (source, *others) = self._sources(value)
+        if not others and isinstance(source, ir.Expr) and source.op == "call":
+            is_known, counted = self.constant(source.args[0]) if source.args else (False, None)
+            is_len = self.constant(source.func)[1] is len and is_known
+            return (True, len(counted)) if is_len and type(counted) is tuple else (False, None)
+        return self.constant(value)
 
     def _sources(self, value: Any, depth: int = 8) -> list[Any]:
         """Return the values that a variable may hold; itself where it is copied too often."""
