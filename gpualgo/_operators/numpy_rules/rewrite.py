@@ -114,15 +114,12 @@ class Lookup:
             return isinstance(given, (tuple, types.BaseTuple)) and len(given) > 0
         if others or not isinstance(source, ir.Expr):
             return False
-        if source.op == "build_tuple":
-            return len(source.items) > 0
         if source.op != "call":
-            return False
+            return source.op == "build_tuple" and len(source.items) > 0
         _, fn = self.constant(source.func)
         if fn in (enumerate, zip):
-            return len(source.args) > 0 and all(
-                map(self._is_filled, source.args if fn is zip else source.args[:1])
-            )
+            counted = source.args if fn is zip else source.args[:1]
+            return len(counted) > 0 and all(map(self._is_filled, counted))
         bounds = [self._bound(arg) for arg in source.args]
         is_range = fn is range and all(known and type(n) is int for known, n in bounds)
         return is_range and len(range(*(n for _, n in bounds))) > 0
