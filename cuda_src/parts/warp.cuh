@@ -10,6 +10,10 @@ namespace gpualgo {
 constexpr int warp_threads = 32;
 constexpr uint32 all_lanes = 0xffffffffu;
 
+// Where an element lies in shared memory of which one in 32 is left out: so lanes that read at
+// equal distances meet all banks.
+__device__ constexpr uint32 padded(uint32 place) { return place + place / warp_threads; }
+
 namespace detail {
 
 // Applies a 32-bit shuffle to each word of a value.

@@ -50,9 +50,6 @@ struct Windows {
   A* results;
   A* totals;  // of spans, if a window has several
 
-  // Where an element lies: one in 32 is left out, so that equal strides meet all banks.
-  __device__ static constexpr uint32 padded(uint32 place) { return place + place / warp_threads; }
-
   __device__ A& element(int i) const { return elements[padded(i)]; }
 
   __device__ void load(const unsigned char* from, int count) const {
@@ -128,8 +125,8 @@ __global__ void __launch_bounds__(Policy::block_threads)
   using Work = Windows<Policy, Op, A, Lines>;
   A* const elements = &ptx::dynamic_shared_memory<A>();
   const int num_elements = Work::tile + int(params.window) - 1;
-  A* const results = elements + Work::padded(num_elements);
-  Work{params, elements, results, results + Work::padded(Work::tile)}.run();
+  A* const results = elements + padded(num_elements);
+  Work{params, elements, results, results + padded(Work::tile)}.run();
 }
 
 }  // namespace gpualgo

@@ -153,8 +153,6 @@ struct Segments {
 
   // --- blocks that take segments ---------------------------------------------------------------
 
-  __device__ static constexpr uint32 padded(uint32 place) { return place + place / warp_threads; }
-
   // What a lane folds of a segment in shared memory.
   struct Part {
     int of;           // the lane that has the segment

@@ -33,7 +33,7 @@ struct RowOperands {
   Rows<outputs + inputs> rows;
   // If a thread's packs lie in one row:
   int64 num_rows, rows_per_block;
-  int64 lanes, rows_of_lane;  // threads that take packs of one row; 2^16 / lanes, rounded up
+  int64 lanes, lanes_inverse;  // threads that take packs of one row; 2^16 / lanes, rounded up
   Divisor tiles_per_row;
 };
 
@@ -115,7 +115,7 @@ struct RowTransform {
   __device__ static Places places_in_row(const Operands& operands) {
     const RowTile tile(operands);
     const int lanes = int(operands.lanes);
-    const int row_of_block = threadIdx.x * uint32(operands.rows_of_lane) >> 16;
+    const int row_of_block = threadIdx.x * uint32(operands.lanes_inverse) >> 16;
     const int64 row = tile.row + row_of_block;
     const int64 first = tile.first + (int(threadIdx.x) - row_of_block * lanes);
     Places result;

@@ -209,7 +209,8 @@ def _not_an_array(x: Any, where: str) -> TypeError:
         order = "op comes before the arrays" if is_operand else "the array comes first"
         order = "gpualgo.sort takes a comparison as less=" if where.endswith(" values") else order
         return TypeError(f"{where} must be an array, got a function; {order}")
-    hint = f"wrap it with numpy.asarray({where.rpartition(' ')[2]})"
+    name = where.rpartition(" ")[2]
+    hint = f"wrap it with numpy.asarray({'x' if name == 'argument' else name})"
     if where.endswith(" out"):
         hint = "pass an array to write to, such as numpy.empty(shape, dtype)"
     elif isinstance(x, types.GeneratorType):

@@ -87,8 +87,8 @@ def rolling(
 
     Notes
     -----
-    Calls `op` three to seven times for each element, whatever the window, and in small windows on
-    the CPU once for each element of the window but the first. Otherwise blocks of `window`
+    Calls `op` three to twenty times for each element, whatever the window. In small windows on the
+    CPU it is once for each element of the window but the first. Otherwise blocks of `window`
     elements are scanned from both ends, and each window is a suffix of a block combined with a
     prefix of the next one (M. van Herk, Pattern Recognition Letters 13, 1992; J. Gil and M. Werman,
     IEEE Transactions on Pattern Analysis and Machine Intelligence 15, 1993). Temporary storage: two

@@ -317,7 +317,7 @@ def _rows(case: Case) -> Tiling:
     fixed = {
         "num_packs": num_packs, "packs_per_row": max(1, extent // items), "steps": steps,
         "rows": outer, "num_rows": num_rows, "rows_per_block": rows,
-        "tiles_per_row": tiles_per_row, "lanes": lanes, "rows_of_lane": -(-(1 << 16) // lanes),
+        "tiles_per_row": tiles_per_row, "lanes": lanes, "lanes_inverse": -(-(1 << 16) // lanes),
     }  # fmt: skip
     blocks = -(-num_packs // (tuning.BLOCK_THREADS * loads))
     return Tiling(spec, -(-num_rows // rows) * tiles_per_row if tiles else blocks, fixed)

@@ -311,10 +311,11 @@ def check_assignments(func_ir: Any, loops: Callable[[Any], bool]) -> None:
         ]
         if items and isinstance(block.terminator, ir.Branch) and loops(items[0]):
             # What is too far to jump to has a block before it.
-            head = label if label in repeated or len(before[label]) > 1 else min(before[label])
+            is_far = label not in repeated and len(before[label]) == 1
+            head = min(before[label]) if is_far else label
             end = before[block.terminator.falsebr]
             end.discard(label)  # behind the loop a round was
-            end |= before[head] & set(repeated.get(head, ()))
+            end |= before[head] & {*repeated.get(head, ())}
     own = {label: {*map(_assigned, block.body)} for label, block in blocks.items()}
     names, start = set[Any]().union(*own.values()), min(blocks)
     known = dict.fromkeys(blocks, names)  # at the start of each block
