@@ -11,9 +11,9 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from gpualgo._base.errors import CompileError
 from gpualgo._driver import driver
@@ -292,15 +292,26 @@ def _end(text: str, start: int) -> int:
     raise ValueError("PTX with an open brace")
 
 
-def with_calls_replaced(text: str, function: Callable[[str], Function | None]) -> str:
-    """Put functions into the places where they are called; others are called as before."""
-    held = _held(text)
+class _Call(NamedTuple):
+    """A call of a function: its text, what it stores before, and the words that it passes."""
 
-    def replaced(found: re.Match[str]) -> str:
+    name: str
+    text: str
+    before: str
+    arguments: dict[int, list[_Word]]  # by number of the parameter
+    results: list[_Word]
+
+
+@lru_cache(maxsize=64)  # each new operator asks for the calls of the same kernels
+def _calls(text: str) -> list[str | _Call]:
+    """Return a module's or a function's code: its calls, and the text between them."""
+    held = _held(text)
+    pieces: list[str | _Call] = []
+    end = 0
+    for found in _CALL.finditer(text):
         called = _CALLED.search(found[1])
-        inlined = None if called is None else function(called[1])
-        if inlined is None:
-            return found[0]
+        if called is None:
+            continue
         arguments: defaultdict[int, list[_Word]] = defaultdict(list)
         results = []
         for move in _MOVE.finditer(found[1]):
@@ -308,12 +319,25 @@ def with_calls_replaced(text: str, function: Callable[[str], Function | None]) -
                 results += _words(move, held)
             else:
                 arguments[int(move["place"].removeprefix("param"))] += _words(move, held)
-        rest = _OF_CALL.sub("", _MOVE.sub("", found[1])).strip()
-        if rest and not _HALVED.fullmatch(rest):
-            raise ValueError(f"within a call: {rest}")
-        return f"{rest}\n{inlined.at(arguments, results)}"
+        before = _OF_CALL.sub("", _MOVE.sub("", found[1])).strip()
+        call = _Call(called[1], found[0], before, dict(arguments), results)
+        pieces += text[end : found.start()], call
+        end = found.end()
+    return [*pieces, text[end:]]
 
-    return _CALL.sub(replaced, text)
+
+def with_calls_replaced(text: str, function: Callable[[str], Function | None]) -> str:
+    """Put functions into the places where they are called; others are called as before."""
+
+    def replaced(call: _Call) -> str:
+        inlined = function(call.name)
+        if inlined is None:
+            return call.text
+        if call.before and not _HALVED.fullmatch(call.before):
+            raise ValueError(f"within a call: {call.before}")
+        return f"{call.before}\n{inlined.at(call.arguments, call.results)}"
+
+    return "".join(each if isinstance(each, str) else replaced(each) for each in _calls(text))
 
 
 def is_simple(operator: str) -> bool:

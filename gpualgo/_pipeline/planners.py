@@ -1,7 +1,7 @@
 """Planners: how each backend computes a problem. An algorithm registers them by class.
 
 A planner is registered in the module `cuda`, `cpu` or `blocks` of its class's package, or of the
-class's `planned_in` (`cuda_planned_in`: for a GPU alone), imported at the first such plan. A class
+class's `planned_in`, imported at the first such plan. A class
 inherits the planners of its bases.
 """
 
@@ -88,7 +88,7 @@ def load(kind: type[Problem], backend: str) -> None:
     """Import the planners of a class and of its bases."""
     for base in kind.__mro__[: kind.__mro__.index(Problem)]:
         own, package = vars(base), sys.modules[base.__module__].__package__
-        package = own.get(f"{backend}_planned_in", own.get("planned_in", package))
+        package = own.get("planned_in", package)
         _import_if_present(f"{package}.{backend}")
 
 

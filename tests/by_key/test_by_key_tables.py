@@ -1,4 +1,4 @@
-"""Many integer keys in any order on a GPU: of a narrow range by tables, of a wide one by a sort."""
+"""Many integer keys in any order: of a narrow range by tables, of a wide one by a sort."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from support import (
 )
 
 import gpualgo as ga
+from gpualgo._algorithms.by_index import cpu
 from gpualgo._algorithms.by_index import cuda as by_index
 from gpualgo._algorithms.radix_sort import tuning
 
@@ -32,7 +33,8 @@ WINDOW = by_index.WINDOW
 @pytest.fixture(autouse=True)
 def few_are_many(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Take some thousands of elements for millions, and let no plan outlive the test."""
-    monkeypatch.setattr(by_index, "TABLES_FROM", 100)
+    for planner in (by_index, cpu):
+        monkeypatch.setattr(planner, "TABLES_FROM", 100)
     monkeypatch.setattr(tuning, "MAX_ROW_WARPS", 1)  # no block sorts all keys
     forget_problems()
     yield
@@ -68,34 +70,62 @@ def _check(got: Any, backend: Backend, want: tuple[Array, Array]) -> None:
         (-1, 1 << 16),
     ],
 )  # fmt: skip
-def test_order_of_elements(cuda: Backend, first: int, last: int, init: Any) -> None:
+def test_order_of_elements(backend: Backend, first: int, last: int, init: Any) -> None:
     """Functions that are composed, by keys of ranges that just fit a table, and that do not."""
     keys, x = _keys(first, last), affine(N)
     want = _wanted(keys, x, compose, init)
-    given = cuda.to_device(keys), cuda.to_device(x)
+    given = backend.to_device(keys), backend.to_device(x)
     for _ in range(2):
-        _check(ga.reduce_by_key(*given, init, compose), cuda, want)
+        _check(ga.reduce_by_key(*given, init, compose), backend, want)
 
 
 @pytest.mark.parametrize("dtype", INTEGERS, ids=str)
-def test_every_key(cuda: Backend, dtype: np.dtype[Any]) -> None:
+def test_every_key(backend: Backend, dtype: np.dtype[Any]) -> None:
     bounds = np.iinfo(dtype)
     for first in {int(bounds.min), max(int(bounds.min), -5), int(bounds.max) - 100}:
         keys, x = _keys(first, first + 100, dtype, 1500), affine(1500)
-        given = cuda.to_device(keys), cuda.to_device(x)
-        _check(ga.reduce_by_key(*given, None, compose), cuda, _wanted(keys, x))
+        given = backend.to_device(keys), backend.to_device(x)
+        _check(ga.reduce_by_key(*given, None, compose), backend, _wanted(keys, x))
     # of the whole range, which only a window of 8 bits has
     keys = np.array([bounds.min, bounds.max] * 750, dtype)
-    _check(ga.reduce_by_key(cuda.to_device(keys), given[1], None, compose), cuda, _wanted(keys, x))
+    _check(
+        ga.reduce_by_key(backend.to_device(keys), given[1], None, compose),
+        backend,
+        _wanted(keys, x),
+    )
+
+
+def test_layouts(backend: Backend) -> None:
+    """Keys and elements with gaps, reversed, in two dimensions, repeated without memory, bools."""
+    keys, x = _keys(-5, 40, np.int64, 1200), affine(1200)
+    for layout in (lambda a: a[::2], lambda a: a[::-1], lambda a: a.reshape(40, 30).T):
+        names, want = _wanted(layout(keys).ravel(), layout(x))
+        given = layout(backend.to_device(keys)), layout(backend.to_device(x))
+        _check(ga.reduce_by_key(*given, None, compose), backend, (names, want))
+    ones = np.broadcast_to(np.int64(1), 1200)
+    for some in (keys, keys > 7, np.broadcast_to(keys[:1], 1200)):
+        _check(ga.reduce_by_key(some, ones), backend, np.unique(some, return_counts=True))
+
+
+def test_elements_of_several_numbers(backend: Backend) -> None:
+    keys, x = _keys(-4, 6, n=1300), np.arange(1300)
+    given = [backend.to_device(array) for array in (keys, x, x.astype(np.float32))]
+    names, (firsts, lasts) = ga.reduce_by_key(
+        given[0], tuple(given[1:]), (-1, 0.0), lambda a, b: (a[0] if a[0] >= 0 else b[0], b[1])
+    )
+    want, first = np.unique(keys, return_index=True)
+    last = 1299 - np.unique(keys[::-1], return_index=True)[1]
+    for got, other in ((names, want), (firsts, x[first]), (lasts, x[last].astype(np.float32))):
+        assert_same(backend.to_host(got), other)
 
 
 @pytest.mark.parametrize("dtype", sampled(DTYPES), ids=str)
-def test_every_element(cuda: Backend, dtype: np.dtype[Any]) -> None:
+def test_every_element(backend: Backend, dtype: np.dtype[Any]) -> None:
     keys, x = _keys(-4, 6, n=1300), summable(1300, dtype)
     want = _wanted(keys, x, lambda a, b: np.add(a, b, dtype=dtype))
-    got = ga.reduce_by_key(cuda.to_device(keys), cuda.to_device(x))
+    got = ga.reduce_by_key(backend.to_device(keys), backend.to_device(x))
     for mine, other in zip(got, want, strict=True):
-        assert_same(cuda.to_host(mine), other, zero_signs=False)
+        assert_same(backend.to_host(mine), other, zero_signs=False)
 
 
 def test_bits_of_tables(cuda: Backend) -> None:
@@ -116,35 +146,35 @@ def test_bits_of_tables(cuda: Backend) -> None:
 
 @pytest.mark.parametrize("room", [3, 10, 12])
 @pytest.mark.parametrize("last", [9, 90_000])
-def test_outputs(cuda: Backend, room: int, last: int) -> None:
+def test_outputs(backend: Backend, room: int, last: int) -> None:
     """They may be too short or have gaps; the count is that of all."""
     keys, x = _keys(0, 9), affine(N)
     keys[keys == 9] = last
     names, sums = _wanted(keys, x)
-    wholes = [cuda.to_device(np.full(2 * room, 77, a.dtype)) for a in (names, sums)]
-    outs, count = tuple(whole[::2] for whole in wholes), cuda.to_device(np.zeros((), np.int64))
-    given = cuda.to_device(keys), cuda.to_device(x)
+    wholes = [backend.to_device(np.full(2 * room, 77, a.dtype)) for a in (names, sums)]
+    outs, count = tuple(whole[::2] for whole in wholes), backend.to_device(np.zeros((), np.int64))
+    given = backend.to_device(keys), backend.to_device(x)
     ga.reduce_by_key(*given, None, compose, out=outs, out_count=count)
-    assert int(cuda.to_host(count)) == 10
+    assert int(backend.to_host(count)) == 10
     for whole, want in zip(wholes, (names, sums), strict=True):
         filled = np.full(2 * room, 77, want.dtype)
         filled[::2][:10] = want[:room]
-        assert_same(cuda.to_host(whole), filled)
+        assert_same(backend.to_host(whole), filled)
 
 
-def test_in_a_graph_and_prepared(cuda: Backend) -> None:
+def test_in_a_graph_and_prepared(backend: Backend) -> None:
     """Each launch decides by the keys that it finds: it takes turns of tables and of the sort."""
-    x, keys = cuda.to_device(affine(N)), cuda.to_device(_keys(0, 9))
-    outs = cuda.to_device(np.zeros(N, np.int32)), cuda.to_device(np.zeros(N, np.uint64))
-    count = cuda.to_device(np.zeros((), np.int64))
+    x, keys = backend.to_device(affine(N)), backend.to_device(_keys(0, 9))
+    outs = backend.to_device(np.zeros(N, np.int32)), backend.to_device(np.zeros(N, np.uint64))
+    count = backend.to_device(np.zeros((), np.int64))
     plan = ga.prepare(ga.reduce_by_key, keys, x, None, compose)
     with ga.graph() as graph:
         ga.reduce_by_key(keys, x, None, compose, out=outs, out_count=count)
     for last in (9, 90_000, 1000, 1 << 30, 0):
         now = _keys(-1, last, seed=last)
-        keys[:] = cuda.to_device(now)
-        want = _wanted(now, cuda.to_host(x))
+        keys[:] = backend.to_device(now)
+        want = _wanted(now, backend.to_host(x))
         graph.launch()
-        found = int(cuda.to_host(count))
-        _check([out[:found] for out in outs], cuda, want)
-        _check(plan(keys, x), cuda, want)
+        found = int(backend.to_host(count))
+        _check([out[:found] for out in outs], backend, want)
+        _check(plan(keys, x), backend, want)

@@ -32,7 +32,9 @@ _kept: list[Array] = []
 
 
 @planners.for_cpu.register(ByKey)
-def _(problem: ByKey, arrays: Sequence[Array], results: Sequence[Array], op: Operator) -> Plan:
+def planned(
+    problem: ByKey, arrays: Sequence[Array], results: Sequence[Array], op: Operator
+) -> Plan:
     if 0 in problem.shape:
         return Plan(lambda arrays, results, _: results[-1].fill(0), ())
     arrays = [np.broadcast_to(array, problem.shape) for array in arrays]  # at the same addresses

@@ -298,7 +298,7 @@ class ExclusiveScan(ByKey):
 class Reduction(ByKey):
     shape_attributes = "shape", "results"
     has_dynamic_length = True
-    cuda_planned_in = "gpualgo._algorithms.by_index"  # tables reduce keys of a narrow range
+    planned_in = "gpualgo._algorithms.by_index"  # tables reduce keys of a narrow range
 
     def _set_results(self, num_views: int, is_computed: bool) -> None:
         size = (math.prod(self.shape),)
