@@ -21,7 +21,7 @@ from support import (
 )
 
 import gpualgo as ga
-from gpualgo._algorithms.by_index import cpu
+from gpualgo._algorithms.by_index import cpu, problem
 from gpualgo._algorithms.by_index import cuda as by_index
 from gpualgo._algorithms.radix_sort import tuning
 
@@ -93,6 +93,14 @@ def test_every_key(backend: Backend, dtype: np.dtype[Any]) -> None:
         backend,
         _wanted(keys, x),
     )
+
+
+def test_shares(backend: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Elements in order, and keys that few of the tables have."""
+    monkeypatch.setattr(problem, "SHARE", 200)
+    keys, x = np.sort(_keys(3, 20, n=2000)), affine(2000)
+    given = backend.to_device(keys), backend.to_device(x)
+    _check(ga.reduce_by_key(*given, None, compose), backend, _wanted(keys, x))
 
 
 def test_layouts(backend: Backend) -> None:
