@@ -115,6 +115,7 @@ class Keys:
 
 _BLOCK = 1 << 15  # elements of rows processed together, which stay in L2
 _SORTED_SHARE = 2  # if k is more than this part of a row, the whole row is sorted
+_SORTED_ROW = 16  # elements of rows that are sorted for any k: half the time of a partition
 
 
 def _first_positions(keys: Array, bound: Any, k: int) -> Array:
@@ -145,7 +146,7 @@ def first_of_rows(rows: Array, k: int, keys: Keys, values: Array, indices: Array
 
     def choose(begin: int, end: int) -> None:
         block = keys.of(flat[begin:end])
-        if k * _SORTED_SHARE > length:
+        if k * _SORTED_SHARE > length or length <= _SORTED_ROW:
             chosen[begin:end] = np.argsort(block, axis=1, kind="stable")[:, :k]
             return
         bounds = np.partition(block, k - 1, axis=1)[:, k - 1 : k]
