@@ -170,24 +170,28 @@ __device__ inline A reduce_tail(const Access& access, const Sources<T>& row, int
   for (int vector = begin; vector < stop; vector += at_once) {
     Pack<Held<T>, items> packs[at_once];
 #pragma unroll
-    for (int k = 0; k < at_once; ++k) {
-      if (vector + k >= stop) break;
+    for (int k = 0; k < at_once; ++k) {  // without branches, or it would wait for one after another
+      const int mine = vector + k < stop ? vector + k : stop - 1;
       if constexpr (Access::in_one) {
-        packs[k] = access.load(row, origin + (vector + k) * items);
+        packs[k] = access.load(row, origin + mine * items);
       } else {
-        packs[k] = load_some(vector + k);
+        packs[k] = load_some(mine);
+      }
+    }
+    A sums[at_once];
+#pragma unroll
+    for (int k = 0; k < at_once; ++k) {
+      if constexpr (Access::in_one) {
+        sums[k] = fold_pack<Op, A, Access::are_neighbours>(packs[k]);
+      } else {
+        const int left = count - (vector + k < stop ? vector + k : stop - 1) * items;
+        sums[k] = left >= items ? fold_pack<Op, A, Access::are_neighbours>(packs[k])
+                                : fold_some<Op, A>(packs[k], left);
       }
     }
 #pragma unroll
     for (int k = 0; k < at_once; ++k) {
-      if (vector + k >= stop) break;
-      if constexpr (Access::in_one) {
-        running.append(fold_pack<Op, A, Access::are_neighbours>(packs[k]));
-      } else {
-        const int left = count - (vector + k) * items;
-        running.append(left >= items ? fold_pack<Op, A, Access::are_neighbours>(packs[k])
-                                     : fold_some<Op, A>(packs[k], left));
-      }
+      if (vector + k < stop) running.append(sums[k]);
     }
     if (at_once >= loads) break;
   }
