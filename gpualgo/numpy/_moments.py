@@ -42,7 +42,8 @@ def mean_of(
     acc = reductions.wide(kind)
     if mask is None:
         count: Any = np.intp(reductions.count_of(a.shape, axis, name))
-        sum_dtype = None if acc == own else acc
+        # Without a dtype, sums of integers are wider than acc.
+        sum_dtype = None if acc == own and acc.kind not in "biu" else acc
         total = _folds.reduced(np.add, a, axis, sum_dtype, None, keepdims, UNSET, UNSET, name)
     else:
         a, _ = _folds.real_of(a, own, kind)

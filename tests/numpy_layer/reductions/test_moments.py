@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpys_own import arrays, check_same, examples, reduction_options
-from support import Backend, a_few
+from support import Backend, a_few, assert_same
 
 import gpualgo as ga
 import gpualgo.numpy as gnp
@@ -148,6 +148,18 @@ def test_lazy(backend: Backend, name: str) -> None:
         same = getattr(np, name)(ga.lazy.asarray(x.astype(dtype))) if name != "average" else None
         if same is not None:
             assert same == getattr(gnp, name)(ga.lazy.asarray(x.astype(dtype)))
+
+
+@pytest.mark.parametrize("name", ["mean", "nanmean", "var", "nanvar"])
+@pytest.mark.parametrize("kind", ["u1", "i1", "i2", "u4"])
+def test_sums_in_a_narrow_dtype_wrap(backend: Backend, name: str, kind: str) -> None:
+    """Also in that of the elements, whose sums without a dtype are wider."""
+    for own in (kind, "u1", "i4"):
+        x = np.full(70_000, 37, own)
+        x[::3] = 101
+        for each in (backend.to_device(x), ga.lazy.asarray(backend.to_device(x))):
+            got = getattr(gnp, name)(each, dtype=kind)
+            assert_same(backend.to_host(got), getattr(np, name)(x, dtype=kind))
 
 
 def test_complex_as_real() -> None:
