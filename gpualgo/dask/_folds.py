@@ -5,7 +5,6 @@ A reduction applies `init` once, last; a scan applies it to the first chunk with
 
 from __future__ import annotations
 
-import functools
 import math
 import operator
 from collections.abc import Sequence
@@ -81,7 +80,7 @@ def transform(op: Any, *arguments: Any, dtype: Any = None) -> Any:
     acc_dtype = packed(form, dtypes)
     for index in product(*map(range, map(len, chunks))):
         args = [x.broadcast_chunk(index) if isinstance(x, Input) else x for x in inputs]
-        graph.call("", index, ga.transform, op_arg, *args, dtype=acc_dtype)
+        graph.add("", index, call_on, ga.transform, op_arg, *args, dtype=acc_dtype)
     return packed(form, graph.results(chunks, dtypes, *inputs))
 
 
@@ -153,7 +152,8 @@ def searchsorted(
     options["less"], options["dtype"], refs = less_arg, index_dtype, {}
     for (i,), index in product(blocks(a_arg.first), [()] if v_arg is None else blocks(v_arg.first)):
         args = a_arg.chunk((i,)), v if v_arg is None else v_arg.chunk(index)
-        refs[i, *index] = graph.call("chunk", (i, *index), ga.searchsorted, *args, **options)
+        task = call_on, ga.searchsorted, *args
+        refs[i, *index] = graph.add("chunk", (i, *index), *task, **options)
     for row, ref in graph.trees("tree", refs, (0,), sum_arrays).items():
         graph.alias("", row[1:], ref)
     chunks = () if v_arg is None else v_arg.first.chunks
@@ -447,8 +447,7 @@ class Fold:
         options = {"axis": axis, "reverse": reverse, "dtype": dtype}
         if prefix is None or not prefix[0].shape[axis]:
             return result(unpack(call(x, init, self.op, **options)))
-        packing = functools.partial(packed, self.form)
-        return result(unpack(scan_from(call, packing, unpack(x), prefix, self.op, **options)))
+        return result(unpack(scan_from(call, self.form, unpack(x), prefix, self.op, **options)))
 
 
 def combined(graph: Graph, source: Input, fold: Fold, commutes: bool) -> dict[Index, TaskRef]:

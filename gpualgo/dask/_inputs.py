@@ -46,7 +46,7 @@ def flat(x: Any) -> Any:
     contiguous = x if keeps_order else x.rechunk(_contiguous_chunks(x))
     graph = Graph("flatten", contiguous.name)
     for number, index in enumerate(blocks(contiguous)):
-        graph.add("", (number,), flattened, TaskRef((contiguous.name, *index)))
+        graph.add("", (number,), np.ravel, TaskRef((contiguous.name, *index)))  # any library's
     sizes = tuple(map(math.prod, product(*contiguous.chunks)))
     return graph.array("", (sizes,), meta_like(x, 1, x.dtype), [contiguous])
 
@@ -58,10 +58,6 @@ def _contiguous_chunks(x: Any) -> tuple[Any, ...]:
     inner_size = math.prod(x.shape[axis + 1 :])
     extents = (1,) * axis, (max(1, limit // max(1, inner_size)),), (-1,) * (x.ndim - axis - 1)
     return tuple(extent for part in extents for extent in part)
-
-
-def flattened(chunk: Any) -> Any:
-    return np.ravel(chunk)  # of any library; also of a matrix
 
 
 def reshaped(x: Any, chunks: Chunks) -> Any:

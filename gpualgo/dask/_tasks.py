@@ -280,15 +280,6 @@ class Tasks:
         return "gpualgo-tasks", self.name
 
 
-def array_of_tasks(
-    tasks: dict[Any, Any], name: str, chunks: Any, meta: Any, sources: Sequence[Any]
-) -> Any:
-    names = tuple(source.name for source in sources)
-    return new_collection(
-        FromTasks(Tasks(tasks, name), chunks, meta, names, *[source.expr for source in sources])
-    )
-
-
 class FromTasks(FromGraph):
     """An array computed by given tasks, which read chunks of source arrays by their original names.
 
@@ -409,12 +400,6 @@ class Graph:
         self.tasks[key] = Task(key, _runner, gpualgo.__version__, self.device, blob, *refs)
         return TaskRef(key)
 
-    def call(
-        self, step: str, index: Index, function: Callable[..., Any], *args: Any, **options: Any
-    ) -> TaskRef:
-        """Add a task that calls a public function."""
-        return self.add(step, index, call_on, function, *args, **options)
-
     def tree(
         self, step: str, index: Index, refs: list[TaskRef], function: Callable[..., Any], *args: Any
     ) -> TaskRef:
@@ -460,7 +445,9 @@ class Graph:
         """
         name = self.key(step)[0]
         if da.array_expr_enabled():
-            return array_of_tasks(self.tasks, name, chunks, meta, sources)
+            names, exprs = tuple(x.name for x in sources), [x.expr for x in sources]
+            tasks = Tasks(self.tasks, name)
+            return new_collection(FromTasks(tasks, chunks, meta, names, *exprs))
         from dask.highlevelgraph import HighLevelGraph
 
         graph = HighLevelGraph.from_collections(name, self.tasks, dependencies=list(sources))

@@ -29,7 +29,6 @@ from gpualgo.shards._arguments import (
     parse_predicate,
     refuse,
     refuse_sharded,
-    stack_results,
 )
 from gpualgo.shards._devices import (
     Device,
@@ -81,9 +80,7 @@ def histogram(
         w = w_arg.on(i) if isinstance(w_arg, Argument) else w_arg
         return {"weights": w, "axis": axes, "dtype": dtype}
 
-    (acc_dtype, *_), _ = infer_result(
-        ga.histogram, places[0], x_arg.on(0), bins, ranges, **options(0)
-    )
+    acc_dtype, *_ = infer_result(ga.histogram, places[0], x_arg.on(0), bins, ranges, **options(0))
     if weights is None:
         arguments.counter_dtype(acc_dtype, math.prod(first.shape[a] for a in axes))
     parts = x_arg.run(lambda i: ga.histogram(x_arg.on(i), bins, ranges, **options(i)))
@@ -164,13 +161,15 @@ def reduce(
     device, full = x_arg.places[0], x_arg.full
     if len(full) <= 1 or first.size == 0:
         return x_arg.run(lambda _: ga.reduce(_only_shard(x_arg, full), init, op, **options), [0])[0]
-    dtypes = dtypes_from(ga.reduce, x_arg, full[0], init, op, options)
+    i = full[0]
+    given = x_arg.on(i), x_arg.moved(init, i), op
+    dtypes = infer_result(ga.reduce, x_arg.places[i], *given, **options)
     acc = x_arg.packed(dtypes)
     late_axes = (
         () if as_operator(op, _NAME, 2).commutative else tuple(a for a in axes if a < first.axis)
     )
     early_axes = tuple(a for a in axes if a not in late_axes)
-    stacks = aggregates_at(device, x_arg, full, op, early_axes, dtypes)
+    stacks = _aggregates(x_arg, full, op, early_axes, dtypes)
     remaining = tuple(a - sum(b < a for b in early_axes) for a in late_axes)
     with device.running():
         x = x_arg.packed(stacks)
@@ -181,21 +180,20 @@ def reduce(
     return map_fields(lambda x: x.reshape(kept), result) if keepdims else result
 
 
-def aggregates_at(
-    place: Device, source: Argument, seats: list[int], op: Any, axes: tuple[int, ...],
-    dtypes: Dtypes,
-) -> list[Any]:  # fmt: skip
-    """Return the reductions of shards along axes, stacked on a device.
+def _aggregates(
+    source: Argument, seats: list[int], op: Any, axes: tuple[int, ...], dtypes: Dtypes
+) -> list[Any]:
+    """Return the reductions of shards along axes, stacked on the first device.
 
     Devices with peer access write their results there; otherwise results are copied.
     """
     first, library, acc = source.first, source.first.library, source.packed(dtypes)
     devices_ = [source.places[i] for i in seats]
     shape = (len(seats), *(n for a, n in enumerate(first.shape) if a not in axes))
-    stacks = [place.empty(shape, dtype, library) for dtype in dtypes]
+    stacks = [source.places[0].empty(shape, dtype, library) for dtype in dtypes]
     if not can_read(devices_, stacks):
         parts = source.run(lambda i: ga.reduce(source.on(i), None, op, axis=axes, dtype=acc), seats)
-        return stack_results(parts, place, library)
+        return source.stacked(parts)
 
     def reduce_into(i: int) -> None:
         device, stream = source.places[i], _devices.stream_at(source.places[i], library)
@@ -217,24 +215,6 @@ def _only_shard(x_arg: Argument, full: list[int]) -> Any:
     device, library = x_arg.places[0], x_arg.first.library
     i = full[0] if full else 0
     return x_arg.packed([device.moved(x.shards[i], library) for x in x_arg.arrays])
-
-
-def at_place(init: Any, place: Any, source: Argument) -> Any:
-    """Return init with its arrays moved to a device."""
-
-    def moved(x: Any) -> Any:
-        is_array = hasattr(x, "__cuda_array_interface__") or type(x).__module__.startswith("torch")
-        return place.moved(x, source.first.library) if is_array else x
-
-    return map_fields(moved, init)
-
-
-def dtypes_from(
-    call: Any, source: Argument, i: int, init: Any, op: Any, options: dict[str, Any]
-) -> Dtypes:
-    """Check a call on a shard; return the dtypes of its results."""
-    local_init = at_place(init, source.places[i], source)
-    return infer_result(call, source.places[i], source.on(i), local_init, op, **options)[0]
 
 
 # --- Scans: an aggregate of each shard, prefixes on the first device, a scan of each shard.
@@ -283,7 +263,9 @@ def _scan(call: Any, x: Any, init: Any, op: Any, axis: Any, reverse: Any, dtype:
         if are_arrays(init, func_name, one_is_value=True):
             refuse(func_name, "init is an array, and rows are on several devices", "pass one value")
     elif first.size and len(order) > 1:
-        dtypes = dtypes_from(call, x_arg, order[0], init, op, options)
+        i = order[0]
+        given = x_arg.on(i), x_arg.moved(init, i), op
+        dtypes = infer_result(call, x_arg.places[i], *given, **options)
         if init is None and call is ga.exclusive_scan:
             init = as_operator(op, func_name, 2).identity_for(dtypes[0])
         prefixes = _prefixes(x_arg, order, init, op, scan_axis, reverse, dtypes)
@@ -291,9 +273,9 @@ def _scan(call: Any, x: Any, init: Any, op: Any, axis: Any, reverse: Any, dtype:
 
     def scanned(i: int) -> Any:
         if i not in prefixes:
-            return call(x_arg.on(i), at_place(init, x_arg.places[i], x_arg), op, **options)
+            return call(x_arg.on(i), x_arg.moved(init, i), op, **options)
         parts = [x.shards[i] for x in x_arg.arrays]
-        return scan_from(call, x_arg.packed, parts, prefixes[i], op, **options)
+        return scan_from(call, x_arg.form, parts, prefixes[i], op, **options)
 
     return x_arg.mapped(scanned)
 
@@ -308,9 +290,8 @@ def _prefixes(
         lambda i: ga.reduce(_scan_order(x_arg, i, axis, reverse), None, op, **options), order[:-1]
     )
     with device.running():
-        x = x_arg.packed(stack_results(parts, device, x_arg.first.library))
-        local_init = at_place(init, device, x_arg)
-        parts_, _ = fields_of(ga.inclusive_scan(x, local_init, op, axis=0, dtype=acc))
+        x, start = x_arg.packed(x_arg.stacked(parts)), x_arg.moved(init, 0)
+        parts_, _ = fields_of(ga.inclusive_scan(x, start, op, axis=0, dtype=acc))
     moves = [(x_arg.places[i], x[row : row + 1]) for row, i in enumerate(order[1:]) for x in parts_]
     moved = iter(to_devices(moves, x_arg.first.library, are_ours=True))
     return {i: [next(moved) for _ in parts_] for i in order[1:]}
@@ -349,7 +330,7 @@ def together(x_arg: Argument, parts: Sequence[Any], combine: Callable[..., Any])
     if len(x_arg.places) == 1:
         return parts[0]
     with x_arg.places[0].running():
-        return combine(*stack_results(parts, x_arg.places[0], x_arg.first.library))
+        return combine(*x_arg.stacked(parts))
 
 
 def count(x: Any, predicate: Any, *, axis: Any = None, keepdims: Any = False) -> Any:

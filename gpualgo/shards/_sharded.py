@@ -124,7 +124,7 @@ def select(x: Any, predicate: Any, *, balance: Any = True) -> Any:
     """
     balance = checks.flag_argument(balance, "balance", _SELECT)
     x_arg, arguments = parse_predicate(_SELECT, x, predicate, is_flat=True)
-    (*dtypes, _), _ = infer_result(ga.select, x_arg.places[0], *arguments(0))
+    *dtypes, _ = infer_result(ga.select, x_arg.places[0], *arguments(0))
     kept = call_with_counts(ga.select, x_arg, arguments, tuple(dtypes), x_arg.packed)
     if not balance:
         return x_arg.built([x_arg.packed(parts) for parts in kept])
@@ -155,7 +155,7 @@ def run_length_encode(x: Any, *, eq: Any = None) -> Any:
     where = "run_length_encode"
     x_arg = parse_argument(x, where).flat()
     first, pack = x_arg.first, x_arg.packed
-    (*dtypes, _), _ = infer_result(ga.run_length_encode, x_arg.places[0], x_arg.on(0), eq=eq)
+    *dtypes, _ = infer_result(ga.run_length_encode, x_arg.places[0], x_arg.on(0), eq=eq)
     parts = call_with_counts(
         ga.run_length_encode, x_arg, lambda i: (x_arg.on(i),), tuple(dtypes),
         lambda parts: (pack(parts[:-1]), parts[-1]), eq=eq,
@@ -192,12 +192,9 @@ def call_with_counts(
 ) -> list[list[Any]]:  # fmt: skip
     """Return the arrays that a call gives for each shard, where lengths depend on the data.
 
-    On GPUs all calls are queued, with outputs of maximal length, before the host waits.
+    All calls are queued, with outputs of maximal length, before the host waits.
     """
     first = source.first
-    if source.places[0].number == CPU:
-        results = source.run(lambda i: function(*arguments(i), **options))
-        return [fields_of(result)[0] for result in results]
 
     def queued(i: int) -> list[Any]:
         device, length = first.places[i], first.lengths[i]
@@ -322,17 +319,15 @@ def _sort(func_name: str, keys: Any, values: Any, axis: Any, options_of_order: A
 
     infer_result(call, k_arg.places[0], k_arg.on(0), **options(0))
     if sort_axis != first.axis:
-        rows = k_arg.run(lambda i: call(k_arg.on(i), **options(i)))
-        if v_arg is None:
-            return k_arg.built(rows, first.axis)
-        return tuple(k_arg.built(each, first.axis) for each in zip(*rows, strict=True))
+        return k_arg.mapped(lambda i: call(k_arg.on(i), **options(i)))
     k_arg.require_one_row(sort_axis)
-    pieces = long_row(k_arg, v_arg, order)
     count = len(k_arg.arrays)
-    sorted_keys = k_arg.built([k_arg.packed(run[:count]) for run in pieces])
-    if v_arg is None:
-        return sorted_keys
-    return sorted_keys, k_arg.built([v_arg.packed(run[count:]) for run in pieces])
+
+    def packed(run: Run) -> Any:
+        sorted_keys = k_arg.packed(run[:count])
+        return sorted_keys if v_arg is None else (sorted_keys, v_arg.packed(run[count:]))
+
+    return k_arg.built([packed(run) for run in long_row(k_arg, v_arg, order)])
 
 
 def long_row(
@@ -435,7 +430,7 @@ def argsort(keys: Any, *, descending: Any = False, axis: Any = -1, dtype: Any = 
     key_arg, sort_axis = parse_argument(keys, func_name, "keys").line(axis)
     first = key_arg.first
     options = {"descending": descending, "axis": sort_axis, "dtype": dtype}
-    (dtype_,), _ = infer_result(ga.argsort, key_arg.places[0], key_arg.on(0), **options)
+    (dtype_,) = infer_result(ga.argsort, key_arg.places[0], key_arg.on(0), **options)
     check_index_dtype(dtype_, first.shape[sort_axis])
     if sort_axis != first.axis:
         return key_arg.mapped(lambda i: ga.argsort(key_arg.on(i), **options))
@@ -523,7 +518,7 @@ def _by_key(
 ) -> Any:  # fmt: skip
     """Return the distinct keys and what is combined of each shard's values, of parts packed so."""
     options = {"dtype": dtype, "consecutive": True}  # only checked here; the call sorts first
-    (*dtypes, _), _ = infer_result(
+    *dtypes, _ = infer_result(
         ga.reduce_by_key, k_arg.places[0], k_arg.on(0), values(0), init, op, **options
     )
     count = len(k_arg.arrays)

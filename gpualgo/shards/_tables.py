@@ -19,10 +19,9 @@ from gpualgo.shards._arguments import (
     parse_argument,
     refuse,
     refuse_sharded,
-    stack_results,
 )
 from gpualgo.shards._devices import on_host
-from gpualgo.shards._folds import at_place, together
+from gpualgo.shards._folds import together
 
 # --- Sums of groups: each shard has a table of all results, in which groups may have no element.
 
@@ -86,7 +85,7 @@ def _combined(
     """Return the tables of shards combined in order; `arguments`: those of a shard, before init."""
     refuse_sharded(init, function.__name__, "init")
     device, own = x_arg.places[0], arguments(0)
-    dtypes, _ = infer_result(function, device, *own, init, op, dtype=dtype)
+    dtypes = infer_result(function, device, *own, init, op, dtype=dtype)
     if len(x_arg.places) == 1:
         return x_arg.run(lambda _: function(*own, init, op, dtype=dtype))[0]
     acc, operation = x_arg.packed(dtypes), as_operator(op, function.__name__, 2)
@@ -97,8 +96,7 @@ def _combined(
         )  # fmt: skip
     parts = x_arg.run(lambda i: function(*arguments(i), None, op, dtype=acc))
     with device.running():
-        tables = x_arg.packed(stack_results(parts, device, x_arg.first.library))
-        return ga.reduce(tables, init, op, axis=0, dtype=acc)
+        return ga.reduce(x_arg.packed(x_arg.stacked(parts)), init, op, axis=0, dtype=acc)
 
 
 # --- `searchsorted`: an element's position is the sum of its positions in all shards.
@@ -126,18 +124,18 @@ def searchsorted(
         v_arg = parse_argument(v, where, "v")
 
         def found(i: int) -> Any:
-            return ga.searchsorted(at_place(a, v_arg.places[i], v_arg), v_arg.on(i), **options)
+            return ga.searchsorted(v_arg.moved(a, i), v_arg.on(i), **options)
 
         return v_arg.mapped(found)
     if is_sharded(v):
         refuse(where, "a and v are both sharded", "pass one of them as an array of one device")
     a_arg = parse_argument(a, where, "a")
     length = math.prod(a_arg.first.shape)
-    (kind,), _ = infer_result(ga.searchsorted, a_arg.places[0], a_arg.on(0), v, **options)
+    (kind,) = infer_result(ga.searchsorted, a_arg.places[0], a_arg.on(0), v, **options)
     if length > np.iinfo(kind).max:
         raise ValueError(f"{where}: dtype {kind} does not hold indices up to {length}")
 
     def local(i: int) -> Any:
-        return ga.searchsorted(a_arg.on(i), at_place(v, a_arg.places[i], a_arg), **options)
+        return ga.searchsorted(a_arg.on(i), a_arg.moved(v, i), **options)
 
     return together(a_arg, a_arg.run(local), lambda x: ga.reduce(x, None, axis=0))
