@@ -59,12 +59,35 @@ _FRACTIONS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-def position_of(method: str) -> Callable[[Any, Any, Any], Any]:
-    return INTERPOLATING_METHODS.get(method, _linear)
+MOST_FRACTION = 2.0  # at the last element, where it has no effect: float16 cannot hold more
 
 
-def fraction_of(method: str) -> Callable[[Any, Any], Any]:
-    return _FRACTIONS.get(method, lambda position, fraction: fraction)
+@functools.cache
+def ranks_by(method: str) -> Callable[..., tuple[Any, Any, Any]]:
+    """Return a function for the ranks on both sides of a quantile and the fraction between them.
+
+    It takes host arrays, or numbers in a kernel.
+    """
+    if method in DISCRETE_METHODS:
+        rank_of = DISCRETE_METHODS[method]
+
+        def rank(count: Any, n: Any, most: Any, q: Any) -> tuple[Any, Any, Any]:
+            found = np.clip(np.int64(rank_of(n, most, q)), 0, np.maximum(count - 1, 0))
+            return found, found, 0.0
+
+        return rank
+    position_of = INTERPOLATING_METHODS.get(method, _linear)
+    fraction_of = _FRACTIONS.get(method, lambda position, fraction: fraction)
+
+    def ranks(count: Any, n: Any, most: Any, q: Any) -> tuple[Any, Any, Any]:
+        position = position_of(n, most, q)
+        is_last, is_before = position >= most, position < 0
+        below = np.where(is_last, -1, np.where(is_before, 0, np.floor(position)))  # -1 as in NumPy
+        low = np.where(is_last, np.maximum(count - 1, 0), np.int64(below))
+        fraction = np.minimum(fraction_of(position, position - below), MOST_FRACTION)
+        return low, np.where(is_last | is_before, low, low + 1), fraction
+
+    return ranks
 
 
 class Ranks(NamedTuple):
@@ -99,31 +122,22 @@ def ranks_of(count: Any, q: Any, method: str, is_weak: bool, own: Dtype) -> Rank
         low, high, half = (count - (count > 0)) // 2, count // 2, 0.5 * (1 - count % 2)
         is_one = not half.ndim and not half  # of an odd number
         return Ranks(low, high, None if is_one else half, half, kind)
-    last = np.maximum(count - 1, 0)
     if q.dtype.kind in "biu":
         is_element = own.kind in "biu" or is_picking(q.dtype, method)
         method, q = ("lower" if is_element else method), q.astype(np.float64)
     q_dtype, q = q.dtype, counting(q, count.max(initial=0))
     with np.errstate(all="ignore"):
         n, most = count.astype(q.dtype), (count - 1).astype(q.dtype)
-        if method in DISCRETE_METHODS:
-            position = np.clip(DISCRETE_METHODS[method](n, most, q), 0, last).astype(np.int64)
-            return Ranks(position, position, None, None, kind)
-        position = np.asarray(position_of(method)(n, most, q))
-        is_last = position >= most  # NumPy uses index -1
-        below = np.where(is_last, -1, np.where(position < 0, 0, np.floor(position)))
-        part = (position - below).astype(position.dtype)
-        fraction = fraction_of(method)(position, part)
-        fraction = np.minimum(fraction, MOST_FRACTION).astype(q_dtype)
-    low = np.where(is_last, last, below).astype(np.int64)
-    high = np.where(is_last | (position < 0), low, low + 1)
+        low, high, fraction = map(np.asarray, ranks_by(method)(count, n, most, q))
+    if method in DISCRETE_METHODS:
+        return Ranks(low, high, None, None, kind)
+    fraction = fraction.astype(q_dtype)
     if is_weak:
         wide = np.asarray(fraction, np.float64)
         return Ranks(low, high, wide.astype(kind), (1 - wide).astype(kind), kind)
-    return Ranks(low, high, np.asarray(fraction), np.asarray(1 - fraction), kind)
+    return Ranks(low, high, fraction, np.asarray(1 - fraction), kind)
 
 
-MOST_FRACTION = 2.0  # at the last element, where it has no effect: float16 cannot hold more
 _MOST_IN_FLOAT16 = 65_519  # larger integers are infinite in float16
 
 

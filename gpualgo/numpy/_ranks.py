@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -193,32 +192,6 @@ def lerp_of(own: Any, kind: Any, method: str) -> tuple[Any, Any]:
 _SMALL = 1 << 16
 
 
-@cache
-def _ranks_by(method: str) -> Any:
-    """Return an operator for the ranks on both sides of a quantile and the fraction."""
-    if method in methods.DISCRETE_METHODS:
-        fn = methods.DISCRETE_METHODS[method]
-
-        def rank_of(length: Any, n: Any, most: Any, q: Any) -> Any:
-            rank = min(max(np.int64(fn(n, most, q)), 0), max(length - 1, 0))
-            return rank, rank, 0.0
-
-        return rank_of
-    fn, fraction_of = methods.position_of(method), methods.fraction_of(method)
-
-    def ranks(length: Any, n: Any, most: Any, q: Any) -> Any:
-        position = fn(n, most, q)
-        if position >= most:  # NumPy uses -1 for the last element's index
-            fraction = min(np.float64(fraction_of(position, position + 1)), 2.0)  # MOST_FRACTION
-            return max(length - 1, 0), max(length - 1, 0), fraction
-        if position < 0:
-            return np.int64(0), np.int64(0), np.float64(fraction_of(position, position))
-        below = np.int64(np.floor(position))
-        return below, below + 1, np.float64(fraction_of(position, position - np.floor(position)))
-
-    return ranks
-
-
 class SortedRows:
     """Sorted rows in an array of shape (outer, length, inner), sorted along the middle axis."""
 
@@ -273,7 +246,7 @@ def _quantiles(*args: Any) -> Any:
     q = methods.counting(q, length)
     count = ordered.across(lengths[0]) if lengths else lazy.transform(second, q, np.int64(length))
     n, most = count.astype(q.dtype), (count - 1).astype(q.dtype)
-    ranks = lazy.transform(_ranks_by(method), count, n, most, q)
+    ranks = lazy.transform(methods.ranks_by(method), count, n, most, q)
     low, high, fraction = (ranks[name] for name in ranks.dtype.names or ())
     value = ordered.at(low)
     if not is_picking:
