@@ -532,10 +532,7 @@ def in_library_of(result: Any, x: Any, where: str) -> Any:
 
 def axis_of(axis: Any, ndim: int, where: str) -> int:
     """Return a single axis as a non-negative number."""
-    index = checks.axis_of(checks.plain_axis(axis, where, "an int"), ndim, where)
-    if index is None:
-        raise TypeError(f"{where}: axis must be an int, got None")
-    return index
+    return checks.axes_of(checks.integer(axis, "axis", where), ndim, where)[0]
 
 
 def fill(out: Any, value: Any) -> None:
