@@ -32,19 +32,9 @@ from gpualgo._distributed import (
 )
 from gpualgo._operators.operator import MAX_ARITY, is_function
 from gpualgo._pipeline import checks
-from gpualgo.dask import _inputs
+from gpualgo.dask import _inputs, _tasks
 from gpualgo.dask._inputs import Input, blocks, is_dask
-from gpualgo.dask._tasks import (
-    Graph,
-    Index,
-    as_array,
-    call_on,
-    dumps,
-    pickle_operator,
-    result,
-    sum_arrays,
-    unpack,
-)
+from gpualgo.dask._tasks import Graph, Index, call_on, pickle_operator, unpack
 
 # --- Functions of chunks alone; `searchsorted` and `top_k` with a tree.
 
@@ -154,7 +144,7 @@ def searchsorted(
         args = a_arg.chunk((i,)), v if v_arg is None else v_arg.chunk(index)
         task = call_on, ga.searchsorted, *args
         refs[i, *index] = graph.add("chunk", (i, *index), *task, **options)
-    for row, ref in graph.trees("tree", refs, (0,), sum_arrays).items():
+    for row, ref in graph.trees("tree", refs, (0,), _tasks.sum_arrays).items():
         graph.alias("", row[1:], ref)
     chunks = () if v_arg is None else v_arg.first.chunks
     return graph.results(chunks, (index_dtype,), a_arg, v_arg)[0]
@@ -256,7 +246,7 @@ def histogram(
     args = ga.histogram, x_arg, bins_arg, ranges
     refs = x_arg.each(graph, "chunk", call_on, *args, weights=w_arg, **options)
     shape = probe.shape[x_arg.first.ndim - len(axes) :]
-    for row, ref in graph.trees("tree", refs, axes, sum_arrays).items():
+    for row, ref in graph.trees("tree", refs, axes, _tasks.sum_arrays).items():
         kept = (i for a, i in enumerate(row) if a not in axes)
         graph.alias("", (*kept, *(0,) * len(shape)), ref)
     other_chunks = (c for a, c in enumerate(x_arg.first.chunks) if a not in axes)
@@ -320,7 +310,7 @@ class InitArgument(NamedTuple):
     @property
     def content(self) -> Any:
         """All that results depend on, for the graph's hash."""
-        return dumps(self.value) if self.source is None else self.source.content
+        return _tasks.dumps(self.value) if self.source is None else self.source.content
 
     def chunk(self, row: Index) -> Any:
         """Return init for a block of rows, as an argument of a task."""
@@ -405,7 +395,7 @@ class Fold:
         """Reduce parts along axes, keeping these."""
         x, dtype = packed(self.form, parts), packed(self.form, self.dtypes)
         results = ga.reduce(x, init, self.op, axis=axes, keepdims=True, dtype=dtype)
-        return tuple(map(as_array, unpack(results)))
+        return tuple(map(_tasks.as_array, unpack(results)))
 
     def of_chunk(self, x: Any, axes: tuple[int, ...], reverse: bool = False) -> Parts:
         """Return the aggregate of a chunk; without elements along the axes, an empty array."""
@@ -429,7 +419,7 @@ class Fold:
     def finished(self, parts: Parts, init: Any, keepdims: bool) -> Any:
         """Combine init with a result."""
         options = {"axis": self.axes, "keepdims": keepdims, "dtype": packed(self.form, self.dtypes)}
-        return result(unpack(ga.reduce(packed(self.form, parts), init, self.op, **options)))
+        return _tasks.result(unpack(ga.reduce(packed(self.form, parts), init, self.op, **options)))
 
     def linked(self, prefix: Parts | None, own: Parts, init: Any) -> Parts:
         """Return the prefix of the next chunk; the first chunk with elements applies init."""
@@ -446,8 +436,10 @@ class Fold:
         dtype = packed(self.form, self.dtypes)
         options = {"axis": axis, "reverse": reverse, "dtype": dtype}
         if prefix is None or not prefix[0].shape[axis]:
-            return result(unpack(call(x, init, self.op, **options)))
-        return result(unpack(scan_from(call, self.form, unpack(x), prefix, self.op, **options)))
+            found = call(x, init, self.op, **options)
+        else:
+            found = scan_from(call, self.form, unpack(x), prefix, self.op, **options)
+        return _tasks.result(unpack(found))
 
 
 def combined(graph: Graph, source: Input, fold: Fold, commutes: bool) -> dict[Index, TaskRef]:

@@ -31,19 +31,10 @@ from gpualgo._distributed import (
     packed,
 )
 from gpualgo._pipeline import checks
-from gpualgo.dask import _inputs
+from gpualgo.dask import _inputs, _tasks
 from gpualgo.dask._folds import Fold, parse_init
 from gpualgo.dask._inputs import Input, blocks, reshaped
-from gpualgo.dask._tasks import (
-    Graph,
-    call_on,
-    copy_slice,
-    index_parts,
-    meta_like,
-    pickle_operator,
-    result,
-    unpack,
-)
+from gpualgo.dask._tasks import Graph, call_on, copy_slice, index_parts, pickle_operator, unpack
 
 
 def radix_sort(
@@ -193,7 +184,7 @@ def merge(parts: list[Any], order: Order, forms: Any, wants_values: bool) -> Any
                     for form, run in zip(forms, join_slices(parts), strict=True))  # fmt: skip
     out = keys if values is None else (keys, values)
     keys, values = _sorted(keys, values, order, out=out)
-    return result(values if wants_values else (*keys, *values))
+    return _tasks.result(values if wants_values else (*keys, *values))
 
 
 # --- Move slices of sorted runs to result chunks: directly, or through groups of runs.
@@ -365,7 +356,7 @@ class ByKey:
         if self.init is not None:  # combine it with each aggregate
             numbers = namespace_of(aggregates[0]).arange(len(aggregates[0]))
             aggregates = self._reduced(numbers, aggregates, consecutive=True)[1:]
-        return result((*heads, *aggregates))
+        return _tasks.result((*heads, *aggregates))
 
     def _reduced(self, keys: Any, aggregates: Parts, **options: Any) -> Any:
         x, dtype = (packed(self.fold.form, each) for each in (aggregates, self.fold.dtypes))
@@ -483,7 +474,7 @@ def _indices(graph: Graph, x: Input, num_outputs: int, keys: Any) -> Any:
     inv = Graph("unique-inverse", graph.token)
     outputs = [TaskRef(graph.key("", j)) for j in range(num_outputs)]
     x.each(inv, "", indices_of_chunk, x, outputs, x.form)
-    meta = meta_like(x.first, x.first.ndim, np.int64)
+    meta = _tasks.meta_like(x.first, x.first.ndim, np.int64)
     return inv.array("", x.first.chunks, meta, [*x.arrays, keys])
 
 
@@ -492,7 +483,7 @@ def _run_numbers(graph: Graph, x: Input, found: TaskRef, keys: Any) -> Any:
     inv, flat = Graph("unique-inverse", graph.token), x.flat()
     for (i,) in blocks(flat.first):
         inv.add("", (i,), run_numbers_of_chunk, flat.chunk((i,)), found, i)
-    meta = meta_like(x.first, 1, np.int64)
+    meta = _tasks.meta_like(x.first, 1, np.int64)
     run_ids = inv.array("", flat.first.chunks, meta, [*flat.arrays, keys])
     shape = x.first.shape
     if len(shape) > 1 and any(0 in sizes for sizes in x.first.chunks):  # dask's reshape fails

@@ -17,6 +17,9 @@ from gpualgo.shards._folds import (
     inclusive_scan,
     minmax,
     reduce,
+    reduce_by_index,
+    searchsorted,
+    segmented_reduce,
     top_k,
 )
 from gpualgo.shards._sharded import (
@@ -31,7 +34,6 @@ from gpualgo.shards._sharded import (
     unique,
 )
 from gpualgo.shards._shards import ShardedArray, distribute
-from gpualgo.shards._tables import reduce_by_index, searchsorted, segmented_reduce
 
 __all__ = [
     "ShardedArray",

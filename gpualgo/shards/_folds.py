@@ -1,4 +1,4 @@
-"""Reductions, scans and searches: a result of each shard, combined on the first device."""
+"""Reductions, scans, searches and tables: a result of each shard, combined on the first device."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import numpy as np
 
 import gpualgo as ga
 from gpualgo._algorithms.histogram import arguments
+from gpualgo._algorithms.segments import problem as of_segments
 from gpualgo._algorithms.transform.problem import is_scalar
 from gpualgo._arrays.view import view_of
 from gpualgo._base.records import MAX_FIELDS
@@ -25,27 +26,16 @@ from gpualgo.shards._arguments import (
     Argument,
     Dtypes,
     infer_result,
+    is_sharded,
     parse_argument,
     parse_predicate,
     refuse,
     refuse_sharded,
 )
-from gpualgo.shards._devices import (
-    Device,
-    all_on_host,
-    can_read,
-    local_stream,
-    on_host,
-    one_after_another,
-    peer_view,
-    reading,
-    to_devices,
-)
+from gpualgo.shards._devices import Device
 from gpualgo.shards._shards import ShardedArray
 
 # --- `histogram`: counts each shard and adds the counts on the first device.
-
-_HISTOGRAM = "histogram"
 
 
 def histogram(
@@ -64,10 +54,11 @@ def histogram(
     Each device reads its shard once; its counts are copied to the first device. The host waits only
     for the minimum and maximum, without `range`, and for edges on a GPU.
     """
-    x_arg = parse_argument(x, _HISTOGRAM)
+    where = "histogram"
+    x_arg = parse_argument(x, where)
     first, places = x_arg.first, x_arg.places
     is_number = weights is None or is_scalar(weights)
-    w_arg = weights if is_number else parse_argument(weights, _HISTOGRAM, "weights", first)
+    w_arg = weights if is_number else parse_argument(weights, where, "weights", first)
     axes = x_arg.axes(axis)
     bins = _edges(bins)
     ranges, unknown = unknown_ranges(bins, range, len(x_arg.arrays), x_arg.form is not None)
@@ -86,7 +77,7 @@ def histogram(
     parts = x_arg.run(lambda i: ga.histogram(x_arg.on(i), bins, ranges, **options(i)))
     if first.axis not in axes:
         return x_arg.reduced(parts, axes, False)
-    if 1 < len(parts) <= MAX_FIELDS and can_read(places[:1], parts):
+    if 1 < len(parts) <= MAX_FIELDS and _devices.can_read(places[:1], parts):
         return _sum_by_peer_reads(parts, places[0], first.library, acc_dtype)
     return together(x_arg, parts, lambda x: ga.reduce(x, None, axis=0, dtype=acc_dtype))
 
@@ -94,12 +85,11 @@ def histogram(
 def _sum_by_peer_reads(parts: list[Any], device: Device, library: Any, dtype: Any) -> Any:
     """Add counters in one kernel on a device, which reads them from the memory of the others."""
     stream = _devices.stream_at(device, library)
-    with reading([device], parts, library), device.running():
+    with _devices.reading([device], parts, library), device.running():
         target = device.empty(view_of(parts[0], "counters").shape, dtype, library)
-        views = tuple(peer_view(part, device, library) for part in parts)
-        ga.copy(
-            _summed(views, _HISTOGRAM, dtype), out=peer_view(target, device, library), stream=stream
-        )
+        views = tuple(_devices.peer_view(part, device, library) for part in parts)
+        out = _devices.peer_view(target, device, library)
+        ga.copy(_summed(views, "histogram", dtype), out=out, stream=stream)
     return target
 
 
@@ -117,18 +107,16 @@ def _edges(bins: Any) -> Any:
         return tuple(map(_edges, bins))
     if isinstance(bins, ga.lazy.LazyArray):
         bins = ga.copy(bins)
-    return on_host(bins) if hasattr(bins, "__cuda_array_interface__") else bins
+    return _devices.on_host(bins) if hasattr(bins, "__cuda_array_interface__") else bins
 
 
 def _data_range(x: ShardedArray, name: str) -> tuple[Any, Any]:
     """Return the minimum and maximum of a dimension; waits for them."""
-    low, high = all_on_host(minmax(x))
+    low, high = _devices.all_on_host(minmax(x))
     return arguments.finite_ends(low[()], high[()], name)
 
 
 # --- `reduce`: reduces each shard, then the results in order on the first device.
-
-_NAME = "reduce"
 
 
 def reduce(
@@ -147,15 +135,16 @@ def reduce(
     where results are combined in the order of the shards. If `op` does not commute and axes before
     the sharded axis are reduced too, more rows are copied. The host does not wait.
     """
-    x_arg = parse_argument(x, _NAME)
+    where = "reduce"
+    x_arg = parse_argument(x, where)
     first = x_arg.first
-    refuse_sharded(init, _NAME, "init")
-    keepdims = checks.flag_argument(keepdims, "keepdims", _NAME)
+    refuse_sharded(init, where, "init")
+    keepdims = checks.flag_argument(keepdims, "keepdims", where)
     axes = x_arg.axes(axis)
     options = {"axis": axes, "keepdims": keepdims, "dtype": dtype}
     if first.axis not in axes:
-        if are_arrays(init, _NAME, one_is_value=False):
-            refuse(_NAME, "init is an array, and the result would be sharded", "pass one value")
+        if are_arrays(init, where, one_is_value=False):
+            refuse(where, "init is an array, and the result would be sharded", "pass one value")
         results = x_arg.run(lambda i: ga.reduce(x_arg.on(i), init, op, **options))
         return x_arg.reduced(results, axes, keepdims)
     device, full = x_arg.places[0], x_arg.full
@@ -166,7 +155,7 @@ def reduce(
     dtypes = infer_result(ga.reduce, x_arg.places[i], *given, **options)
     acc = x_arg.packed(dtypes)
     late_axes = (
-        () if as_operator(op, _NAME, 2).commutative else tuple(a for a in axes if a < first.axis)
+        () if as_operator(op, where, 2).commutative else tuple(a for a in axes if a < first.axis)
     )
     early_axes = tuple(a for a in axes if a not in late_axes)
     stacks = _aggregates(x_arg, full, op, early_axes, dtypes)
@@ -191,7 +180,7 @@ def _aggregates(
     devices_ = [source.places[i] for i in seats]
     shape = (len(seats), *(n for a, n in enumerate(first.shape) if a not in axes))
     stacks = [source.places[0].empty(shape, dtype, library) for dtype in dtypes]
-    if not can_read(devices_, stacks):
+    if not _devices.can_read(devices_, stacks):
         parts = source.run(lambda i: ga.reduce(source.on(i), None, op, axis=axes, dtype=acc), seats)
         return source.stacked(parts)
 
@@ -199,13 +188,13 @@ def _aggregates(
         device, stream = source.places[i], _devices.stream_at(source.places[i], library)
         shards = [x.shards[i] for x in source.arrays]
         x, out = (
-            source.packed([peer_view(part, device, library) for part in parts])
+            source.packed([_devices.peer_view(part, device, library) for part in parts])
             for parts in (shards, [x[seats.index(i)] for x in stacks])
         )
-        with local_stream(device, shards, library):
+        with _devices.local_stream(device, shards, library):
             ga.reduce(x, None, op, axis=axes, dtype=acc, out=out, stream=stream)
 
-    with reading(devices_, stacks, library):
+    with _devices.reading(devices_, stacks, library):
         source.run(reduce_into, seats)
     return stacks
 
@@ -293,7 +282,7 @@ def _prefixes(
         x, start = x_arg.packed(x_arg.stacked(parts)), x_arg.moved(init, 0)
         parts_, _ = fields_of(ga.inclusive_scan(x, start, op, axis=0, dtype=acc))
     moves = [(x_arg.places[i], x[row : row + 1]) for row, i in enumerate(order[1:]) for x in parts_]
-    moved = iter(to_devices(moves, x_arg.first.library, are_ours=True))
+    moved = iter(_devices.to_devices(moves, x_arg.first.library, are_ours=True))
     return {i: [next(moved) for _ in parts_] for i in order[1:]}
 
 
@@ -424,13 +413,12 @@ def _extreme(function: Any, x: Any, axis: Any, keepdims: Any) -> Any:
     if search_axis == first.axis and first.ndim > 1:
         infer_result(function, source.places[seats[0]], source.on(seats[0]), search_axis)
         source.require_one_row(search_axis)
-    if search_axis == first.axis and len(source.places) == 1:
-        return x_arg.run(lambda i: function(x_arg.on(i), axis, keepdims=keepdims))[0]
+    is_whole = search_axis != first.axis or len(source.places) == 1
 
     def local(i: int) -> Any:
+        if is_whole:
+            return function(x_arg.on(i), axis, keepdims=keepdims)
         x = source.on(i)
-        if search_axis != first.axis:
-            return function(x, search_axis, keepdims=keepdims)
         index = function(x)
         return taken_at(x, index), _global_index(index, first.starts[i])
 
@@ -477,8 +465,8 @@ def top_k(x: Any, k: Any, *, axis: Any = -1, mode: Any = "largest") -> Any:
     if len(parts) == 1:
         return ga.TopK(*parts[0])
     with device.running():
-        fields = zip(*parts, strict=True)
-        values, indices = (one_after_another(field, device, first.library) for field in fields)
+        values, indices = (_devices.one_after_another(fields, device, first.library)
+                           for fields in zip(*parts, strict=True))  # fmt: skip
         chosen = ga.top_k(values, k, mode=mode)
         return ga.TopK(chosen.values, taken_at(indices, chosen.indices))
 
@@ -488,3 +476,121 @@ def taken_at(x: Any, indices: Any) -> Any:
     if isinstance(x, np.ndarray):
         return x[indices]
     return ga.copy(ga.lazy.take(x, indices))
+
+
+# --- Sums of groups: each shard has a table of all results, in which groups may have no element.
+
+
+def reduce_by_index(
+    indices: Any, x: Any, size: int, init: Any = None, op: Any = operator.add, *, dtype: Any = None
+) -> Any:
+    """Return the elements of each index combined: ``result[k] = init op x[i] op x[j] op …``.
+
+    Parameters are those of `gpualgo.reduce_by_index`, with arrays that are sharded alike; arrays of
+    several dimensions must be sharded along the first. `op` needs an identity, also with `init`. An
+    `init` for each result must be on the first device, where the result is, too.
+
+    Notes
+    -----
+    Each device reads its shard once; a table of all results is copied from each to the first
+    device. The host does not wait, except for indices on the host.
+    """
+    where = "reduce_by_index"
+    k_arg = parse_argument(indices, where, "indices")
+    x_arg = parse_argument(x, where, "x", k_arg.first)
+    k_arg, x_arg = k_arg.flat(), x_arg.flat()
+    given = [(k_arg.on(i), x_arg.on(i), size) for i in x_arg.seats]
+    return _combined(ga.reduce_by_index, x_arg, given.__getitem__, init, op, dtype)
+
+
+def segmented_reduce(
+    x: Any, offsets: Any, init: Any = None, op: Any = operator.add, *, dtype: Any = None
+) -> Any:
+    """Return each segment's elements combined: ``init op x[offsets[s]] op … op x[offsets[s+1]-1]``.
+
+    Parameters are those of `gpualgo.segmented_reduce`, with a sharded array `x`; `offsets` is an
+    array on one device or the host. `op` needs an identity, also with `init`. An `init` for each
+    segment must be on the first device, where the result is, too.
+
+    Notes
+    -----
+    Each device reads the parts of segments that are in its shard; a table of all results is copied
+    from each to the first device. The host waits for offsets that are on a device.
+    """
+    where = "segmented_reduce"
+    x_arg = parse_argument(x, where)
+    refuse_sharded(offsets, where, "offsets")
+    first = x_arg.first
+    found = of_segments.view(offsets, where, None, (x_arg.on(0),))
+    of_segments.check(found, where)
+    of_segments.check_values(found, first.shape[0], where)
+    bounds = np.clip(_devices.on_host(found.owner), 0, first.shape[0]).astype(np.int64)
+
+    def given(i: int) -> tuple[Any, ...]:
+        own = np.clip(bounds - first.starts[i], 0, first.lengths[i])
+        return x_arg.on(i), x_arg.places[i].moved(own, first.library)
+
+    return _combined(ga.segmented_reduce, x_arg, given, init, op, dtype)
+
+
+def _combined(
+    function: Any, x_arg: Argument, given: Callable[[int], tuple[Any, ...]], init: Any, op: Any,
+    dtype: Any,
+) -> Any:  # fmt: skip
+    """Return the tables of shards combined in order; `given`: a shard's arguments before init."""
+    refuse_sharded(init, function.__name__, "init")
+    device, own = x_arg.places[0], given(0)
+    dtypes = infer_result(function, device, *own, init, op, dtype=dtype)
+    if len(x_arg.places) == 1:
+        return x_arg.run(lambda _: function(*own, init, op, dtype=dtype))[0]
+    acc, operation = x_arg.packed(dtypes), as_operator(op, function.__name__, 2)
+    if operation.identity is None and operation.identity_for(dtypes[0]) is None:
+        refuse(
+            function.__name__, "op has no identity, and a shard may have no element of a group",
+            "pass gpualgo.Operator(op, identity=…)",
+        )  # fmt: skip
+    parts = x_arg.run(lambda i: function(*given(i), None, op, dtype=acc))
+    with device.running():
+        return ga.reduce(x_arg.packed(x_arg.stacked(parts)), init, op, axis=0, dtype=acc)
+
+
+# --- `searchsorted`: an element's position is the sum of its positions in all shards.
+
+
+def searchsorted(
+    a: Any, v: Any, *, side: Any = "left", less: Any = None, descending: Any = False,
+    dtype: Any = None,
+) -> Any:  # fmt: skip
+    """Return the indices r at which elements belong in a sorted array: ``a[r-1] < v ≤ a[r]``.
+
+    Parameters are those of `gpualgo.searchsorted`. One of `a` and `v` is sharded, the other one is
+    on the first device, or on the host if the shards are. If `v` is sharded, so is the result;
+    otherwise it is on the first device.
+
+    Notes
+    -----
+    The array that is not sharded is copied to each device. If `a` is sharded, each device counts
+    the elements of its shard that come before those of `v`, and the counts are added on the first
+    device. The host does not wait.
+    """
+    where = "searchsorted"
+    options = {"side": side, "less": less, "descending": descending, "dtype": dtype}
+    if not is_sharded(a):
+        v_arg = parse_argument(v, where, "v")
+
+        def found(i: int) -> Any:
+            return ga.searchsorted(v_arg.moved(a, i), v_arg.on(i), **options)
+
+        return v_arg.mapped(found)
+    if is_sharded(v):
+        refuse(where, "a and v are both sharded", "pass one of them as an array of one device")
+    a_arg = parse_argument(a, where, "a")
+    length = math.prod(a_arg.first.shape)
+    (kind,) = infer_result(ga.searchsorted, a_arg.places[0], a_arg.on(0), v, **options)
+    if length > np.iinfo(kind).max:
+        raise ValueError(f"{where}: dtype {kind} does not hold indices up to {length}")
+
+    def local(i: int) -> Any:
+        return ga.searchsorted(a_arg.on(i), a_arg.moved(v, i), **options)
+
+    return together(a_arg, a_arg.run(local), lambda x: ga.reduce(x, None, axis=0))

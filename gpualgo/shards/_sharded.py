@@ -31,22 +31,11 @@ from gpualgo.shards._arguments import (
     parse_predicate,
     refuse,
 )
-from gpualgo.shards._devices import (
-    all_on_host,
-    can_read,
-    concatenated,
-    cut,
-    local_stream,
-    one_after_another,
-    reading,
-    to_devices,
-)
+from gpualgo.shards._devices import cut
 from gpualgo.shards._folds import exclusive_scan
 from gpualgo.shards._shards import ShardedArray
 
 # --- `transform`: one call per shard.
-
-_TRANSFORM = "transform"
 
 
 def transform(op: Any, *arrays: Any, dtype: Any = None) -> Any:
@@ -59,7 +48,7 @@ def transform(op: Any, *arrays: Any, dtype: Any = None) -> Any:
     arguments, first = list(arrays), None
     for k, x in enumerate(arrays):
         if not is_scalar(x):
-            arguments[k] = parse_argument(x, _TRANSFORM, f"argument {k}", first and first.first)
+            arguments[k] = parse_argument(x, "transform", f"argument {k}", first and first.first)
             first = first or arguments[k]
     assert first is not None  # the caller dispatches here only for sharded arguments
 
@@ -81,9 +70,7 @@ def adjacent_difference(x: Any, op: Any = operator.sub, *, axis: Any = -1) -> An
     not wait.
     """
     where = "adjacent_difference"
-    if axis is None:
-        raise TypeError(f"{where}: axis must be an int, got None")
-    x_arg, line = parse_argument(x, where).line(axis)
+    x_arg, line = parse_argument(x, where).line(checks.integer(axis, "axis", where))
     results = x_arg.run(lambda i: ga.adjacent_difference(x_arg.on(i), op, axis=line))
     if line != x_arg.first.axis:
         return x_arg.built(results, x_arg.first.axis)
@@ -91,7 +78,7 @@ def adjacent_difference(x: Any, op: Any = operator.sub, *, axis: Any = -1) -> An
     for before, i in pairwise(x_arg.full):
         n = x_arg.first.lengths[before]
         moves += [(x_arg.places[i], cut(x.shards[before], line, n - 1, n)) for x in x_arg.arrays]
-    moved = iter(to_devices(moves, x_arg.first.library))
+    moved = iter(_devices.to_devices(moves, x_arg.first.library))
 
     def first(i: int) -> None:
         last = x_arg.packed([next(moved) for _ in x_arg.arrays])
@@ -104,9 +91,6 @@ def adjacent_difference(x: Any, op: Any = operator.sub, *, axis: Any = -1) -> An
 
 
 # --- `select`: filters each shard and redistributes the result evenly.
-
-_SELECT = "select"
-_COUNT_DTYPE = np.dtype(np.int64)
 
 
 def select(x: Any, predicate: Any, *, balance: Any = True) -> Any:
@@ -122,8 +106,8 @@ def select(x: Any, predicate: Any, *, balance: Any = True) -> Any:
     once for the number of elements of all devices; then elements are copied to the devices of their
     shards, which takes about as long as the selection.
     """
-    balance = checks.flag_argument(balance, "balance", _SELECT)
-    x_arg, arguments = parse_predicate(_SELECT, x, predicate, is_flat=True)
+    balance = checks.flag_argument(balance, "balance", "select")
+    x_arg, arguments = parse_predicate("select", x, predicate, is_flat=True)
     *dtypes, _ = infer_result(ga.select, x_arg.places[0], *arguments(0))
     kept = call_with_counts(ga.select, x_arg, arguments, tuple(dtypes), x_arg.packed)
     if not balance:
@@ -166,11 +150,11 @@ def run_length_encode(x: Any, *, eq: Any = None) -> Any:
         n = first.lengths[before]
         ends = [[cut(x.shards[before], 0, n - 1, n), cut(x.shards[i], 0, 0, 1)]
                 for x in x_arg.arrays]  # fmt: skip
-        both = [one_after_another(each, x_arg.places[i], first.library) for each in ends]
+        both = [_devices.one_after_another(each, x_arg.places[i], first.library) for each in ends]
         (found,) = x_arg.run(lambda _: ga.run_length_encode(pack(both), eq=eq), [i])
         return bool(found.lengths.shape[0] == 1)
 
-    heads = all_on_host([cut(lengths, 0, 0, 1) for *_, lengths in parts])
+    heads = _devices.all_on_host([cut(lengths, 0, 0, 1) for *_, lengths in parts])
     edges = [(part[-1].shape[0], i, int(heads[i].sum()), i) for i, part in enumerate(parts)]
     found = joints(edges, is_same_run, operator.add)
 
@@ -199,14 +183,15 @@ def call_with_counts(
     def queued(i: int) -> list[Any]:
         device, length = first.places[i], first.lengths[i]
         outs = [device.empty((length,), dtype, first.library) for dtype in dtypes]
-        count = device.empty((), _COUNT_DTYPE, first.library)
-        with local_stream(device, (), first.library) as stream:  # done reading once count is known
+        count = device.empty((), np.dtype(np.int64), first.library)
+        # Arguments have been read once the count is known.
+        with _devices.local_stream(device, (), first.library) as stream:
             out_args = {"out": packed(outs), "out_count": count, "stream": stream}
             function(*arguments(i), **out_args, **options)
         return [*outs, count]
 
     outputs = source.run(queued)
-    counts = all_on_host([count for *_, count in outputs])
+    counts = _devices.all_on_host([count for *_, count in outputs])
     return [
         [cut(out, 0, 0, int(count)) for out in outs]
         for (*outs, _), count in zip(outputs, counts, strict=True)
@@ -232,10 +217,10 @@ def keys_at(
     def gathered(i: int) -> list[Any]:
         place, library = keys.places[i], keys.first.library
         slices = [[x.shards[i][slice(*span)] for span in spans[i]] for x in keys.arrays]
-        return [one_after_another(parts, place, library) for parts in slices]
+        return [_devices.one_after_another(parts, place, library) for parts in slices]
 
     fetched = keys.run(gathered)
-    arrays = iter(all_on_host([part for parts in fetched for part in parts]))
+    arrays = iter(_devices.all_on_host([part for parts in fetched for part in parts]))
     result = []
     for run_spans in spans:
         borders = list(accumulate(len(range(*span)) for span in run_spans))[:-1]
@@ -269,7 +254,7 @@ def exchanged(keys: Argument, runs: list[Run], borders: Table) -> list[Run]:
         [cut(run[f], 0, *map(int, borders[i : i + 2, k])) for k, run in enumerate(runs)]
         for f in fields for i in keys.seats
     ]  # fmt: skip
-    arrays = concatenated(parts, places * len(fields), keys.first.library, are_ours=True)
+    arrays = _devices.concatenated(parts, places * len(fields), keys.first.library, are_ours=True)
     return [arrays[i :: len(places)] for i in keys.seats]
 
 
@@ -342,8 +327,8 @@ def long_row(
     views = [[view_of(x, "a run") for x in run] for run in runs]
     arrays = [x for run in runs for x in run]
     is_read = len(runs) > 1 and order.has_all_bits and can_merge(views, count)
-    if is_read and can_read(keys.places, arrays):
-        with reading(keys.places, arrays, keys.first.library):
+    if is_read and _devices.can_read(keys.places, arrays):
+        with _devices.reading(keys.places, arrays, keys.first.library):
             return _merged(keys, order, views, index_dtype)
     if has_indices:
         starts, local = keys.first.starts, runs
@@ -404,7 +389,7 @@ def sorted_runs(
 
     def call(i: int) -> Run:
         shards, place = [x.shards[i] for x in arrays], keys.places[i]
-        with local_stream(place, shards, keys.first.library) as stream:
+        with _devices.local_stream(place, shards, keys.first.library) as stream:
             if has_indices and keys.form is None and place.number != CPU:
                 return [*sort_and_order(shards[0], order.descending, positions, stream)]
             moved = None if values is None else values.on(i)
@@ -441,8 +426,6 @@ def argsort(keys: Any, *, descending: Any = False, axis: Any = -1, dtype: Any = 
 
 # --- `reduce_by_key`: reduces each shard by key, then exchanges ranges of keys and reduces again.
 
-_BY_KEY = "reduce_by_key"
-
 
 def reduce_by_key(
     keys: Any, x: Any, init: Any = None, op: Any = operator.add, *, consecutive: Any = False,
@@ -461,13 +444,14 @@ def reduce_by_key(
     the others, and reduces these by key again, in the order of the shards. The host waits for the
     number of keys, for samples of them, and for the bounds of the ranges.
     """
-    if checks.flag_argument(consecutive, "consecutive", _BY_KEY) or eq is not None:
+    where = "reduce_by_key"
+    if checks.flag_argument(consecutive, "consecutive", where) or eq is not None:
         refuse(
-            _BY_KEY, "consecutive= or eq= is given, but runs may continue across shards",
+            where, "consecutive= or eq= is given, but runs may continue across shards",
             "leave it out",
         )  # fmt: skip
-    k_arg = parse_argument(keys, _BY_KEY, "keys")
-    x_arg = parse_argument(x, _BY_KEY, "x", k_arg.first)
+    k_arg = parse_argument(keys, where, "keys")
+    x_arg = parse_argument(x, where, "x", k_arg.first)
     k_arg, x_arg = k_arg.flat(), x_arg.flat()
     return _by_key(k_arg, x_arg.on, x_arg.packed, init, op, dtype)
 
@@ -549,9 +533,9 @@ def _by_ranges(keys: Argument, runs: list[Run]) -> list[Run]:
     if chosen is not None:
 
         def cuts_of(i: int) -> Any:
-            wanted = to_devices([(keys.places[i], x) for x in chosen], keys.first.library)
+            wanted = _devices.to_devices([(keys.places[i], x) for x in chosen], keys.first.library)
             return ga.searchsorted(distinct.on(i), keys.packed(wanted), side="right")
 
-        cuts = np.stack(all_on_host(keys.run(cuts_of)), 1)
+        cuts = np.stack(_devices.all_on_host(keys.run(cuts_of)), 1)
     ends = [np.zeros((1, len(runs)), np.int64), cuts, np.array([lengths], np.int64)]
     return exchanged(keys, runs, np.concatenate(ends))
