@@ -14,7 +14,7 @@ from support import REPOSITORY
 # Lines of Python below each folder of gpualgo/ and in bench/, and of CUDA below cuda_src/.
 LINES = {
     "bench": 3_000,
-    "gpualgo": 64_340,
+    "gpualgo": 64_211,
     "gpualgo/_algorithms": 21_908,
     "gpualgo/_api": 2_574,
     "gpualgo/_arrays": 1_803,
@@ -27,15 +27,15 @@ LINES = {
     "gpualgo/_lazy": 2_332,
     "gpualgo/_operators": 6_671,
     "gpualgo/_pipeline": 3_190,
-    "gpualgo/dask": 1_916,
+    "gpualgo/dask": 1_885,
     "gpualgo/jax": 1_411,
     "gpualgo/lazy": 782,
-    "gpualgo/numpy": 6_154,
+    "gpualgo/numpy": 6_109,
     "gpualgo/torch": 1_685,
-    "gpualgo/shards": 2_142,
+    "gpualgo/shards": 2_089,
     "cuda_src": 18_123,
 }
-FILES = 251  # of Python below gpualgo/
+FILES = 247  # of Python below gpualgo/
 LINES_OF_A_FILE = 600
 
 
