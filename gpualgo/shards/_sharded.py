@@ -39,11 +39,8 @@ from gpualgo.shards._shards import ShardedArray
 
 
 def transform(op: Any, *arrays: Any, dtype: Any = None) -> Any:
-    """Return a function applied to each element: ``result[i] = op(a[i], b[i], …)``.
-
-    Parameters and result are those of `gpualgo.transform`; arguments are numbers, and arrays of one
-    shape that are sharded alike. The result is sharded like them. Nothing is copied between
-    devices, and the host does not wait.
+    """Arguments are numbers, and arrays of one shape that are sharded alike. The result is sharded
+    like them. Nothing is copied between devices, and the host does not wait.
     """
     arguments, first = list(arrays), None
     for k, x in enumerate(arrays):
@@ -63,11 +60,8 @@ def transform(op: Any, *arrays: Any, dtype: Any = None) -> Any:
 
 
 def adjacent_difference(x: Any, op: Any = operator.sub, *, axis: Any = -1) -> Any:
-    """Return elements combined with the one before: ``y[0] = x[0]``, ``y[i] = op(x[i], x[i-1])``.
-
-    Parameters are those of `gpualgo.adjacent_difference`; the result is sharded like x. Along the
-    sharded axis the last element of each shard, or row, is copied to the next device. The host does
-    not wait.
+    """The result is sharded like x. Along the sharded axis the last element of each shard, or row,
+    is copied to the next device. The host does not wait.
     """
     where = "adjacent_difference"
     x_arg, line = parse_argument(x, where).line(checks.integer(axis, "axis", where))
@@ -94,11 +88,9 @@ def adjacent_difference(x: Any, op: Any = operator.sub, *, axis: Any = -1) -> An
 
 
 def select(x: Any, predicate: Any, *, balance: Any = True) -> Any:
-    """Return the elements for which a predicate is true, in their order: ``x[predicate(x)]``.
-
-    Parameters are those of `gpualgo.select`, with arrays that are sharded alike; arrays of several
-    dimensions must be sharded along the first. The result is one-dimensional. Its shards have equal
-    lengths; with ``balance=False`` elements stay on their devices.
+    """Arrays are sharded alike, those of several dimensions along the first. The result is
+    one-dimensional. Its shards have equal lengths; with ``balance=False`` elements stay on their
+    devices.
 
     Notes
     -----
@@ -125,10 +117,7 @@ def select(x: Any, predicate: Any, *, balance: Any = True) -> Any:
 
 
 def run_length_encode(x: Any, *, eq: Any = None) -> Any:
-    """Return the first element of each run of equal elements, and the lengths of the runs.
-
-    Parameters and result are those of `gpualgo.run_length_encode`, with sharded arrays for arrays;
-    those of several dimensions must be sharded along the first. A run is in the shard where it
+    """Arrays of several dimensions must be sharded along the first. A run is in the shard where it
     begins.
 
     Notes
@@ -262,11 +251,8 @@ def radix_sort(
     keys: Any, values: Any = None, *, descending: Any = False, begin_bit: Any = 0,
     end_bit: Any = None, axis: Any = -1,
 ) -> Any:  # fmt: skip
-    """Return stably sorted keys, and values moved with them: ``keys[p]``, p = ``argsort(keys)``.
-
-    Parameters and result are those of `gpualgo.radix_sort`, with arrays that are sharded alike; the
-    result has the same bits, and is sharded like keys. An array of several rows must be sorted
-    along an axis that is not sharded.
+    """Keys and values are sharded alike; the result has the same bits, and is sharded like keys. An
+    array of several rows must be sorted along an axis that is not sharded.
 
     Notes
     -----
@@ -282,7 +268,7 @@ def radix_sort(
 def sort(
     keys: Any, values: Any = None, *, less: Any = None, descending: Any = False, axis: Any = -1
 ) -> Any:
-    """Return keys stably sorted by value, and values moved with them; as `radix_sort`."""
+    """As `radix_sort`; `less` is not supported."""
     if less is not None:
         refuse("sort", "less= is given, and sharded keys are sorted by value", "leave less out")
     return _sort("sort", keys, values, axis, (descending,))
@@ -405,11 +391,8 @@ def sorted_runs(
 
 
 def argsort(keys: Any, *, descending: Any = False, axis: Any = -1, dtype: Any = None) -> Any:
-    """Return the indices p that sort sharded keys stably: ``keys[p[0]] ≤ keys[p[1]] ≤ …``.
-
-    Parameters and result are those of `gpualgo.argsort`, with sharded arrays for arrays; along the
-    sharded axis the result holds indices into the whole array. Cost and memory are those of
-    `radix_sort` with indices as values.
+    """Along the sharded axis the result holds indices into the whole array. Cost and memory are
+    those of `radix_sort` with indices as values.
     """
     func_name = "argsort"
     key_arg, sort_axis = parse_argument(keys, func_name, "keys").line(axis)
@@ -431,12 +414,9 @@ def reduce_by_key(
     keys: Any, x: Any, init: Any = None, op: Any = operator.add, *, consecutive: Any = False,
     eq: Any = None, dtype: Any = None,
 ) -> Any:  # fmt: skip
-    """Return the elements of each key combined: ``aggregate = init op x[i] op x[j] op …``.
-
-    Parameters and result are those of `gpualgo.reduce_by_key`, with arrays that are sharded alike;
-    arrays of several dimensions must be sharded along the first. Keys may be in any order;
-    `consecutive` is not supported. The result is sharded: distinct keys ascend from shard to shard,
-    and the lengths of shards depend on the data.
+    """Arrays are sharded alike, those of several dimensions along the first. Keys may be in any
+    order; `consecutive` is not supported. The result is sharded: distinct keys ascend from shard to
+    shard, and the lengths of shards depend on the data.
 
     Notes
     -----
@@ -460,12 +440,9 @@ def unique(
     x: Any, *, consecutive: Any = False, return_index: Any = False, return_inverse: Any = False,
     return_counts: Any = False,
 ) -> Any:  # fmt: skip
-    """Return the distinct elements in ascending order, or the first of each run (`consecutive`).
-
-    Parameters and result are those of `gpualgo.unique`, with sharded arrays for arrays; those of
-    several dimensions must be sharded along the first. `return_inverse` is not supported. The
-    result is sharded like that of `reduce_by_key`, with `consecutive` of `run_length_encode`, which
-    tell the cost.
+    """Arrays of several dimensions must be sharded along the first. `return_inverse` is not
+    supported. The result is sharded like that of `reduce_by_key`, with `consecutive` of
+    `run_length_encode`, which tell the cost.
     """
     where = "unique"
     flags = {"consecutive": consecutive, "return_inverse": return_inverse,
