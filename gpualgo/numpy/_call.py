@@ -155,7 +155,6 @@ class Entry:
     name: str
     function: Callable[..., Any]  # includes the path to NumPy for few elements
     native: Callable[..., Any] | None  # NumPy's function, if there is one
-    passes: str  # passes over memory, and what they fuse
     differs: str  # known differences from NumPy
 
 
@@ -267,7 +266,7 @@ def _with_interface(
     call.__doc__ = docstring(fn.__doc__ or "", name, passes, differs)
     call.__module__ = "gpualgo.numpy"
     call.__annotations__ = fn.__annotations__  # which wraps copies before Python 3.14
-    TABLE[name] = Entry(name, call, native, passes, differs)
+    TABLE[name] = Entry(name, call, native, differs)
     return call
 
 

@@ -516,5 +516,5 @@ def _all_ufuncs() -> dict[str, UFunc]:
 
 UFUNCS = _all_ufuncs()
 for _name, _ufunc in UFUNCS.items():
-    _call.TABLE[_name] = _call.Entry(_name, _ufunc, _ufunc._native, PASSES, differs(_ufunc._native))
+    _call.TABLE[_name] = _call.Entry(_name, _ufunc, _ufunc._native, differs(_ufunc._native))
 UFunc.__doc__ = Doc(UFunc.__doc__ or "")  # type: ignore[assignment]

@@ -306,8 +306,6 @@ def distribute(
         It is called within `gpualgo.graph`, which cannot record it.
     NoDeviceError
         A named GPU does not exist.
-    numpy.exceptions.AxisError
-        The axis is out of range.
     MemoryError
         A shard does not fit its device, which the message names; `x` is unchanged.
 
