@@ -14,7 +14,7 @@ from support import REPOSITORY
 # Lines of Python below each folder of gpualgo/ and in bench/, and of CUDA below cuda_src/.
 LINES = {
     "bench": 3_000,
-    "gpualgo": 64_114,
+    "gpualgo": 64_113,
     "gpualgo/_algorithms": 21_908,
     "gpualgo/_api": 2_574,
     "gpualgo/_arrays": 1_803,
@@ -30,7 +30,7 @@ LINES = {
     "gpualgo/dask": 1_852,
     "gpualgo/jax": 1_411,
     "gpualgo/lazy": 782,
-    "gpualgo/numpy": 6_094,
+    "gpualgo/numpy": 6_093,
     "gpualgo/torch": 1_685,
     "gpualgo/shards": 2_030,
     "cuda_src": 18_123,

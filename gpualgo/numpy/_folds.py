@@ -171,8 +171,8 @@ _plain_reductions: dict[tuple[np.ufunc, Any], tuple[Any, Any, Dtype]] = {}
 
 
 def reduced(
-    ufunc: np.ufunc, a: Any, axis: Any, dtype: Any, out: Any, keepdims: Any, initial: Any,
-    where: Any, name: str,
+    ufunc: np.ufunc, a: Any, name: str, axis: Any, dtype: Any = None, out: Any = None,
+    keepdims: Any = UNSET, initial: Any = UNSET, where: Any = UNSET,
 ) -> Any:  # fmt: skip
     """Return ``ufunc.reduce`` in one pass."""
     is_computed = isinstance(a, LazyArray)

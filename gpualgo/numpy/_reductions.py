@@ -57,7 +57,7 @@ def _sum_like(
 ) -> Any:  # fmt: skip
     """Return a sum or product, which counts NaN as the number `nan` unless this is None."""
     a = _folds.nan_replaced(a, nan, name)
-    return _folds.reduced(ufunc, a, axis, dtype, out, keepdims, initial, where, name)
+    return _folds.reduced(ufunc, a, name, axis, dtype, out, keepdims, initial, where)
 
 
 @numpy_function(
@@ -72,7 +72,7 @@ def _truth(
     name: str, ufunc: np.ufunc, a: Any, axis: Any = None, out: Any = None, keepdims: Any = UNSET,
     *, where: Any = UNSET,
 ) -> Any:  # fmt: skip
-    return _folds.reduced(ufunc, a, axis, None, out, keepdims, UNSET, where, name)
+    return _folds.reduced(ufunc, a, name, axis, None, out, keepdims, where=where)
 
 
 @numpy_function("One reduction", few=1 << 13, few_bools=MANY_BOOLS)
@@ -122,7 +122,7 @@ def _extreme(
     initial: Any = UNSET, where: Any = UNSET,
 ) -> Any:  # fmt: skip
     """Return an extreme element; np.fmin and np.fmax ignore NaN."""
-    result = _folds.reduced(ufunc, a, axis, None, out, keepdims, initial, where, name)
+    result = _folds.reduced(ufunc, a, name, axis, None, out, keepdims, initial, where)
     if ufunc in (np.fmin, np.fmax) and _folds.is_on_host(result) and result.dtype.kind not in "biu":
         _folds.warn("All-NaN slice encountered", np.isnan(result))
     return result
@@ -333,7 +333,7 @@ def mean_of(
     if mask is None:
         count: Any = np.intp(reductions.count_of(a.shape, axis, name))
         sum_dtype = None if acc == own else acc
-        total = _folds.reduced(np.add, a, axis, sum_dtype, None, keepdims, UNSET, UNSET, name)
+        total = _folds.reduced(np.add, a, name, axis, sum_dtype, keepdims=keepdims)
     else:
         a, _ = _folds.real_of(a, own, kind)
         count, total = reductions.counted_sums(a, mask, axis, acc, keepdims)
@@ -438,13 +438,12 @@ def _variance_around(
     kind = reductions.float_of(own if acc != own else squares.dtype)
     if dtype is not None:
         kind = dtypes.as_dtype(dtype, name)
+    wide = reductions.wide(kind)
     if mask is None:
         count: Any = np.intp(reductions.count_of(a.shape, axis, name))
-        total = _folds.reduced(
-            np.add, squares, axis, reductions.wide(kind), None, keepdims, UNSET, UNSET, name
-        )
+        total = _folds.reduced(np.add, squares, name, axis, wide, keepdims=keepdims)
     else:
-        count, total = reductions.counted_sums(squares, mask, axis, reductions.wide(kind), keepdims)
+        count, total = reductions.counted_sums(squares, mask, axis, wide, keepdims)
     skips_nan = name.startswith("nan") and _folds.has_nan(a, name)
     freedom = _degrees_of_freedom(count, ddof, skips_nan)
     value = (total if _folds.is_on_host(total) else lazy_of(total)) / freedom

@@ -413,7 +413,7 @@ class UFunc:
         """
 
         def run(x: Any, out: Any, name: str) -> Any:
-            return _folds.reduced(self._native, x, axis, dtype, out, keepdims, initial, where, name)
+            return _folds.reduced(self._native, x, name, axis, dtype, out, keepdims, initial, where)
 
         options = {"keepdims": keepdims, "initial": initial, "where": where}
         return self._combine("reduce", run, array, (axis,), dtype, out, **options)
