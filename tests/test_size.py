@@ -14,7 +14,7 @@ from support import REPOSITORY
 # Lines of Python below each folder of gpualgo/ and in bench/, and of CUDA below cuda_src/.
 LINES = {
     "bench": 3_000,
-    "gpualgo": 64_113,
+    "gpualgo": 64_067,
     "gpualgo/_algorithms": 21_908,
     "gpualgo/_api": 2_574,
     "gpualgo/_arrays": 1_803,
@@ -27,12 +27,12 @@ LINES = {
     "gpualgo/_lazy": 2_332,
     "gpualgo/_operators": 6_671,
     "gpualgo/_pipeline": 3_190,
-    "gpualgo/dask": 1_852,
+    "gpualgo/dask": 1_831,
     "gpualgo/jax": 1_411,
     "gpualgo/lazy": 782,
-    "gpualgo/numpy": 6_093,
+    "gpualgo/numpy": 6_084,
     "gpualgo/torch": 1_685,
-    "gpualgo/shards": 2_030,
+    "gpualgo/shards": 2_014,
     "cuda_src": 18_123,
 }
 FILES = 247  # of Python below gpualgo/

@@ -16,20 +16,11 @@ import numpy as np
 from dask.task_spec import TaskRef
 
 import gpualgo as ga
+from gpualgo import _distributed
 from gpualgo._algorithms.histogram import arguments
 from gpualgo._algorithms.transform.problem import is_scalar
 from gpualgo._arrays.forms import Form
-from gpualgo._distributed import (
-    Parts,
-    concatenate,
-    map_fields,
-    namespace_of,
-    on_host,
-    packed,
-    scan_from,
-    unknown_ranges,
-    with_ranges,
-)
+from gpualgo._distributed import Parts, concatenate, packed
 from gpualgo._operators.operator import MAX_ARITY, is_function
 from gpualgo._pipeline import checks
 from gpualgo.dask import _inputs, _tasks
@@ -182,7 +173,7 @@ def top_of_several(several: list[Parts], k: int, axis: int, mode: Any) -> Parts:
     """Return the top of several chunks' results; on ties, earlier chunks win."""
     values, indices = concatenate(several, axis)
     top, order = ga.top_k(values, min(k, values.shape[axis]), axis=axis, mode=mode)
-    return top, namespace_of(indices).take_along_axis(indices, order, axis)
+    return top, _distributed.namespace_of(indices).take_along_axis(indices, order, axis)
 
 
 # --- `histogram`: counts each chunk and adds the counts in a tree; two passes without a range.
@@ -214,8 +205,8 @@ def histogram(
     w_arg = weights if weights is None or is_scalar(weights) else _weights(weights, x_arg)
     axes = x_arg.axes(axis)
     is_joint = x_arg.form is not None
-    ranges, unknown = unknown_ranges(bins, range, len(x_arg.arrays), is_joint)
-    any_ranges = with_ranges(ranges, dict.fromkeys(unknown, (0, 1)), is_joint)
+    ranges, unknown = _distributed.unknown_ranges(bins, range, len(x_arg.arrays), is_joint)
+    any_ranges = _distributed.with_ranges(ranges, dict.fromkeys(unknown, (0, 1)), is_joint)
     small = w_arg.small() if isinstance(w_arg, Input) else w_arg
     (probe,), _ = _inputs.probe_call(
         ga.histogram, x_arg.small(), bins, any_ranges, weights=small, axis=axes, dtype=dtype
@@ -246,7 +237,7 @@ def _snapshot(bins: Any) -> Any:
     if isinstance(bins, tuple):
         return tuple(map(_snapshot, bins))
     if isinstance(bins, np.ndarray) or hasattr(bins, "__cuda_array_interface__"):
-        return np.array(on_host(bins), subok=isinstance(bins, np.ma.MaskedArray))
+        return np.array(_distributed.on_host(bins), subok=isinstance(bins, np.ma.MaskedArray))
     return list(bins) if isinstance(bins, list) else bins
 
 
@@ -269,7 +260,7 @@ def ends_of(x: Any, dims: list[int]) -> Any:
     parts = unpack(x)
     if not parts[0].size:
         return None
-    return [[on_host(value)[()] for value in ga.minmax(parts[dim])] for dim in dims]
+    return [[_distributed.on_host(value)[()] for value in ga.minmax(parts[dim])] for dim in dims]
 
 
 def ranges_of(ends: list[Any], ranges: Any, names: dict[int, str], is_joint: bool) -> Any:
@@ -281,7 +272,7 @@ def ranges_of(ends: list[Any], ranges: Any, names: dict[int, str], is_joint: boo
     for (dim, name), *pairs in zip(names.items(), *filter(None, ends), strict=True):
         low, high = map(np.stack, zip(*pairs, strict=True)) if pairs else (np.zeros(1), np.ones(1))
         known[dim] = arguments.finite_ends(low.min(), high.max(), name)
-    return with_ranges(ranges, known, is_joint)
+    return _distributed.with_ranges(ranges, known, is_joint)
 
 
 # --- `init`: a value that is part of each task, or dask arrays with a value for each row.
@@ -313,16 +304,14 @@ def parse_init(init: Any, x: Input, row_axes: Sequence[int], where: str) -> Init
         return InitArgument(init, None, init)
     shape = tuple(x.first.shape[axis] for axis in row_axes)
     source = _inputs.parse_argument(init, where, "init")
-    is_one = all(extent == 1 for extent in source.first.shape)
-    if is_one:
+    if all(extent == 1 for extent in source.first.shape):
         source = source.of(array.reshape(()) for array in source.arrays)
-    if not is_one:
-        told = f"{where}: init has shape {{}}, but rows have shape {{}}"
-        advice = "pass one value, or an array with one for each row"
-        _inputs.check_shapes(told, source.first.shape, shape, advice)
-        source = source.fitted([(x.first, axis) for axis in row_axes])
-    small = source.small()
-    return InitArgument(None, source, map_fields(lambda x: x[()], small) if is_one else small)
+        return InitArgument(None, source, _distributed.map_fields(lambda x: x[()], source.small()))
+    told = f"{where}: init has shape {{}}, but rows have shape {{}}"
+    advice = "pass one value, or an array with one for each row"
+    _inputs.check_shapes(told, source.first.shape, shape, advice)
+    source = source.fitted([(x.first, axis) for axis in row_axes])
+    return InitArgument(None, source, source.small())
 
 
 def _is_array(x: Any) -> bool:
@@ -423,7 +412,7 @@ class Fold:
         if prefix is None or not prefix[0].shape[axis]:
             found = call(x, init, self.op, **options)
         else:
-            found = scan_from(call, self.form, unpack(x), prefix, self.op, **options)
+            found = _distributed.scan_from(call, self.form, unpack(x), prefix, self.op, **options)
         return _tasks.result(unpack(found))
 
 

@@ -16,20 +16,10 @@ import numpy as np
 from dask.task_spec import TaskRef
 
 import gpualgo as ga
+from gpualgo import _distributed
 from gpualgo._algorithms.radix_sort.cuts import Spans, Table, sample_width
 from gpualgo._arrays.forms import Form
-from gpualgo._distributed import (
-    MERGES,
-    Edges,
-    Joint,
-    Order,
-    Parts,
-    check_index_dtype,
-    concatenate,
-    joints,
-    namespace_of,
-    packed,
-)
+from gpualgo._distributed import Order, Parts, concatenate, namespace_of, packed
 from gpualgo._pipeline import checks
 from gpualgo.dask import _inputs, _tasks
 from gpualgo.dask._folds import Fold, parse_init
@@ -72,7 +62,7 @@ def argsort(keys: Any, *, descending: Any = False, axis: Any = -1, dtype: Any = 
     options = {"descending": descending, "axis": axis, "dtype": dtype}
     (index_dtype,), _ = _inputs.probe_dtypes(ga.argsort, k_arg.small(), **options)
     shape, axes = k_arg.first.shape, k_arg.axes(checks.plain_axis(axis, func_name))
-    check_index_dtype(index_dtype, math.prod(shape[a] for a in axes))
+    _distributed.check_index_dtype(index_dtype, math.prod(shape[a] for a in axes))
     return _sort(k_arg, None, order, axis, (index_dtype,))[0]
 
 
@@ -301,7 +291,7 @@ def add_run_chunks(graph: Graph, runs: list[TaskRef], by_key: ByKey) -> TaskRef:
     return found
 
 
-def edges_of(own: Runs) -> Edges:
+def edges_of(own: Runs) -> _distributed.Edges:
     heads, aggregates, last_key = own
     first = slice(0, 1)
     return len(heads[0]), copy_slice(heads, first), copy_slice(aggregates, first), last_key
@@ -331,13 +321,13 @@ class ByKey:
         x = packed(self.keys, keys)
         return call_on(ga.unique, x) if not aggregates else self._reduced(x, aggregates)
 
-    def joints(self, edges: list[Edges]) -> list[Joint]:
+    def joints(self, edges: list[_distributed.Edges]) -> list[_distributed.Joint]:
         def joined(a: Parts, b: Parts) -> Parts:
             return a and self.fold.joined([a, b], 0)
 
-        return joints(edges, self._is_same_run, joined)
+        return _distributed.joints(edges, self._is_same_run, joined)
 
-    def own_runs(self, own: Runs, found: list[Joint], number: int) -> Any:
+    def own_runs(self, own: Runs, found: list[_distributed.Joint], number: int) -> Any:
         """Return the runs that begin in a chunk; the last includes its continuation."""
         heads, aggregates, _ = own
         start, continuation, _ = found[number]
@@ -438,7 +428,7 @@ def unique(
     for index, start in zip(blocks(flat_arg.first), starts, strict=False):
         args = flat_arg.chunk(index), start, wanted, flags["consecutive"]
         runs.append(graph.add("chunk", index, unique_of_chunk, *args))
-    op = pickle_operator(MERGES[wanted], "unique")[1]
+    op = pickle_operator(_distributed.MERGES[wanted], "unique")[1]
     form_of_rest = Form(tuple, (None, None)) if all(wanted) else None
     by_key = ByKey(flat_arg.form, Fold(op, (0,), int64, form_of_rest))
     outputs = len(runs)
@@ -499,7 +489,7 @@ def indices_of_chunk(x: Any, outputs: list[Any], form: Form | None) -> Any:
     return ga.searchsorted(packed(form, concatenate(keys)), x)
 
 
-def run_numbers_of_chunk(x: Any, found: list[Joint], number: int) -> Any:
+def run_numbers_of_chunk(x: Any, found: list[_distributed.Joint], number: int) -> Any:
     """Return each element's run number; the chunk's first run may begin in an earlier chunk."""
     _, local = ga.unique(x, consecutive=True, return_inverse=True)
     start, _, begun = found[number]

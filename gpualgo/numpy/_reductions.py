@@ -22,16 +22,7 @@ from gpualgo._pipeline import checks
 from gpualgo.lazy import LazyArray, reductions
 from gpualgo.lazy import asarray as lazy_of
 from gpualgo.numpy import _call, _folds
-from gpualgo.numpy._call import (
-    ARRAY_TYPES,
-    BOOL,
-    UNSET,
-    NotTaken,
-    array_of,
-    is_host,
-    is_true,
-    numpy_function,
-)
+from gpualgo.numpy._call import ARRAY_TYPES, BOOL, UNSET, numpy_function
 from gpualgo.numpy._orders import indices_along
 
 MANY_BOOLS = 1 << 22  # below, NumPy's loops are faster than two threads here
@@ -89,7 +80,7 @@ def count_nonzero(a: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
         a = applied(np.bool_, (a,), name)
     if is_computed or _call.dtype_of(a, name) == BOOL:
         return reduce(a, axis=axis, keepdims=keepdims, dtype=np.int64)
-    return count(a, is_true, axis=axis, keepdims=keepdims)
+    return count(a, _call.is_true, axis=axis, keepdims=keepdims)
 
 
 # --- The least and the greatest elements, and their indices.
@@ -226,7 +217,7 @@ def _index_of_number(
 ) -> Any:  # fmt: skip
     """Return the index of the least or greatest number, ignoring NaN."""
     kind = _call.dtype_of(a, name)
-    if is_host(a) and axis is None and kind.kind != "c":
+    if _call.is_host(a) and axis is None and kind.kind != "c":
         index = search(a, None, keepdims=keepdims)  # it stops at the first NaN
         value = a[np.unravel_index(np.ravel(index)[0], a.shape)]
         if value == value:
@@ -316,7 +307,7 @@ _QUIET = "no warnings for overflow or NaN, nor for empty slices of device arrays
 def _dtype_of_mean(dtype: Any, name: str) -> Any:
     kind = dtypes.as_dtype(dtype, name)
     if kind.kind == "b":
-        raise NotTaken(f"{name}: a mean cannot be bool; leave dtype out, or use any or all")
+        raise _call.NotTaken(f"{name}: a mean cannot be bool; leave dtype out, or use any or all")
     return kind
 
 
@@ -431,7 +422,7 @@ def _variance_around(
     if (acc := reductions.wide(own)) != own:
         x = x.astype(acc)
     if hasattr(mean, "dtype") and not isinstance(mean, np.generic):
-        mean = lazy_of(array_of(mean, f"{name}: mean"))
+        mean = lazy_of(_call.array_of(mean, f"{name}: mean"))
     distance = np.subtract(x, mean)
     is_complex = distance.dtype.kind == "c"
     squares = applied(_squared_modulus if is_complex else _squared, (distance,), name)

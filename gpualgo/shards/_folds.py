@@ -21,17 +21,8 @@ from gpualgo._lazy.expression_cache import ExpressionCache
 from gpualgo._operators.operator import as_operator
 from gpualgo._pipeline import checks
 from gpualgo._pipeline.problem import are_arrays
-from gpualgo.shards import _devices
-from gpualgo.shards._arguments import (
-    Argument,
-    Dtypes,
-    infer_result,
-    is_sharded,
-    parse_argument,
-    parse_predicate,
-    refuse,
-    refuse_sharded,
-)
+from gpualgo.shards import _arguments, _devices
+from gpualgo.shards._arguments import Argument, Dtypes, infer_result, parse_argument, refuse
 from gpualgo.shards._devices import Device
 from gpualgo.shards._shards import ShardedArray
 
@@ -133,7 +124,7 @@ def reduce(
     where = "reduce"
     x_arg = parse_argument(x, where)
     first = x_arg.first
-    refuse_sharded(init, where, "init")
+    _arguments.refuse_sharded(init, where, "init")
     keepdims = checks.flag_argument(keepdims, "keepdims", where)
     axes = x_arg.axes(axis)
     options = {"axis": axes, "keepdims": keepdims, "dtype": dtype}
@@ -231,7 +222,7 @@ def exclusive_scan(
 def _scan(call: Any, x: Any, init: Any, op: Any, axis: Any, reverse: Any, dtype: Any) -> Any:
     func_name = call.__name__
     x_arg = parse_argument(x, func_name)
-    refuse_sharded(init, func_name, "init")
+    _arguments.refuse_sharded(init, func_name, "init")
     reverse = checks.flag_argument(reverse, "reverse", func_name)
     x_arg, scan_axis = x_arg.line(axis)
     first, order = x_arg.first, x_arg.full[:: -1 if reverse else 1]
@@ -313,7 +304,7 @@ def together(x_arg: Argument, parts: Sequence[Any], combine: Callable[..., Any])
 
 def count(x: Any, predicate: Any, *, axis: Any = None, keepdims: Any = False) -> Any:
     """Along the sharded axis the result is an array on the first device."""
-    x_arg, arguments_of = parse_predicate("count", x, predicate)
+    x_arg, arguments_of = _arguments.parse_predicate("count", x, predicate)
     axes, keepdims = x_arg.axes(axis), checks.flag_argument(keepdims, "keepdims", "count")
 
     def local(i: int) -> Any:
@@ -324,7 +315,7 @@ def count(x: Any, predicate: Any, *, axis: Any = None, keepdims: Any = False) ->
 
 def find(x: Any, predicate: Any, *, axis: Any = None) -> Any:
     """Along the sharded axis the result is an array on the first device. The host does not wait."""
-    x_arg, arguments_of = parse_predicate("find", x, predicate, is_flat=axis is None)
+    x_arg, arguments_of = _arguments.parse_predicate("find", x, predicate, is_flat=axis is None)
     x_arg, search_axis = x_arg.line(axis)
     starts = x_arg.first.starts if search_axis == x_arg.first.axis else (0,) * len(x_arg.places)
 
@@ -484,7 +475,7 @@ def segmented_reduce(
     """
     where = "segmented_reduce"
     x_arg = parse_argument(x, where)
-    refuse_sharded(offsets, where, "offsets")
+    _arguments.refuse_sharded(offsets, where, "offsets")
     first = x_arg.first
     found = of_segments.view(offsets, where, None, (x_arg.on(0),))
     of_segments.check(found, where)
@@ -503,7 +494,7 @@ def _combined(
     dtype: Any,
 ) -> Any:  # fmt: skip
     """Return the tables of shards combined in order; `given`: a shard's arguments before init."""
-    refuse_sharded(init, function.__name__, "init")
+    _arguments.refuse_sharded(init, function.__name__, "init")
     device, own = x_arg.places[0], given(0)
     dtypes = infer_result(function, device, *own, init, op, dtype=dtype)
     if len(x_arg.places) == 1:
@@ -537,14 +528,14 @@ def searchsorted(
     """
     where = "searchsorted"
     options = {"side": side, "less": less, "descending": descending, "dtype": dtype}
-    if not is_sharded(a):
+    if not _arguments.is_sharded(a):
         v_arg = parse_argument(v, where, "v")
 
         def found(i: int) -> Any:
             return ga.searchsorted(v_arg.moved(a, i), v_arg.on(i), **options)
 
         return v_arg.mapped(found)
-    if is_sharded(v):
+    if _arguments.is_sharded(v):
         refuse(where, "a and v are both sharded", "pass one of them as an array of one device")
     a_arg = parse_argument(a, where, "a")
     length = math.prod(a_arg.first.shape)

@@ -22,15 +22,8 @@ from gpualgo._distributed import MERGES, Order, check_index_dtype, fields_of, jo
 from gpualgo._driver import default_device
 from gpualgo._driver.default_device import CPU
 from gpualgo._pipeline import checks
-from gpualgo.shards import _devices
-from gpualgo.shards._arguments import (
-    Argument,
-    Dtypes,
-    infer_result,
-    parse_argument,
-    parse_predicate,
-    refuse,
-)
+from gpualgo.shards import _arguments, _devices
+from gpualgo.shards._arguments import Argument, Dtypes, infer_result, parse_argument, refuse
 from gpualgo.shards._devices import cut
 from gpualgo.shards._folds import exclusive_scan
 from gpualgo.shards._shards import ShardedArray
@@ -99,7 +92,7 @@ def select(x: Any, predicate: Any, *, balance: Any = True) -> Any:
     shards, which takes about as long as the selection.
     """
     balance = checks.flag_argument(balance, "balance", "select")
-    x_arg, arguments = parse_predicate("select", x, predicate, is_flat=True)
+    x_arg, arguments = _arguments.parse_predicate("select", x, predicate, is_flat=True)
     *dtypes, _ = infer_result(ga.select, x_arg.places[0], *arguments(0))
     kept = call_with_counts(ga.select, x_arg, arguments, tuple(dtypes), x_arg.packed)
     if not balance:
