@@ -14,7 +14,7 @@ from support import REPOSITORY
 # Lines of Python below each folder of gpualgo/ and in bench/, and of CUDA below cuda_src/.
 LINES = {
     "bench": 3_000,
-    "gpualgo": 64_453,
+    "gpualgo": 64_067,
     "gpualgo/_algorithms": 21_908,
     "gpualgo/_api": 2_574,
     "gpualgo/_arrays": 1_803,
@@ -22,20 +22,20 @@ LINES = {
     "gpualgo/_cli": 1_149,
     "gpualgo/_cpu": 2_948,
     "gpualgo/_cuda": 2_838,
-    "gpualgo/_distributed": 311,
+    "gpualgo/_distributed": 310,
     "gpualgo/_driver": 1_951,
     "gpualgo/_lazy": 2_332,
     "gpualgo/_operators": 6_671,
     "gpualgo/_pipeline": 3_190,
-    "gpualgo/dask": 1_934,
-    "gpualgo/jax": 1_455,
+    "gpualgo/dask": 1_831,
+    "gpualgo/jax": 1_411,
     "gpualgo/lazy": 782,
-    "gpualgo/numpy": 6_170,
-    "gpualgo/torch": 1_689,
-    "gpualgo/shards": 2_162,
+    "gpualgo/numpy": 6_084,
+    "gpualgo/torch": 1_685,
+    "gpualgo/shards": 2_014,
     "cuda_src": 18_123,
 }
-FILES = 251  # of Python below gpualgo/
+FILES = 247  # of Python below gpualgo/
 LINES_OF_A_FILE = 600
 
 

@@ -88,10 +88,10 @@ class _Parameter(inspect.Parameter):
         return str(self)
 
 
-def show_signatures(*values: Any) -> None:
+def show_signatures(*values: Any, first: str = "import numpy as np, gpualgo as ga") -> None:
     """Have `help` show functions as the manual does: without annotations, with whole docstrings.
 
-    Methods of classes, too, have no annotations.
+    Methods of classes, too, have no annotations. Examples get a heading, and the line `first`.
     """
     for value in values:
         for member in vars(value).values() if isinstance(value, type) else (value,):
@@ -102,6 +102,8 @@ def show_signatures(*values: Any) -> None:
                 function.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
                 if function is value and function.__doc__:
                     doc, names = inspect.cleandoc(function.__doc__), [one.name for one in found]
+                    if "\nExamples\n" not in doc:
+                        doc = doc.replace("\n\n>>> ", _EXAMPLES.format(first), 1)
                     if _PARAMETERS in doc:
                         doc = _completed(doc, names, function.__module__)
                     function.__doc__ = doc
@@ -121,7 +123,7 @@ CompileError
     numba cannot compile `{}`."""
 _SEE = "\n\nSee https://github.com/gpualgo/gpualgo/blob/main/docs/{}.md."
 _PAGES = {"by_index": "by_key", "segmented_sort": "segments"}  # of packages with other names
-_EXAMPLES = "\n\nExamples\n--------\n>>> import numpy as np, gpualgo as ga\n>>> "
+_EXAMPLES = "\n\nExamples\n--------\n>>> {}\n>>> "
 
 
 def _completed(doc: str, names: list[str], module: str) -> str:
@@ -129,8 +131,6 @@ def _completed(doc: str, names: list[str], module: str) -> str:
 
     `names` are the parameters of the function, which is in `module`.
     """
-    if "\nExamples\n" not in doc:
-        doc = doc.replace("\n\n>>> ", _EXAMPLES, 1)
     summary, *sections = re.split(r"\n\n(?=\w+\n--)", doc)
     by_title = {section.partition("\n")[0]: section for section in sections}
     is_documented = re.search(r"^(.*, )?stream( :|,|$)", by_title["Parameters"], re.MULTILINE)

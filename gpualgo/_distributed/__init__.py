@@ -6,6 +6,7 @@ contributes; `gpualgo.dask` and `gpualgo.shards` run the calls and move data.
 
 from __future__ import annotations
 
+import inspect
 import operator
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -55,7 +56,16 @@ def concatenate(several: Sequence[Parts], axis: int = 0) -> Parts:
     )
 
 
-# --- Arguments.
+# --- Docstrings and arguments of public functions.
+
+
+def document(functions: Iterable[Any], arrays: str) -> None:
+    """Begin docstrings, which tell what differs from gpualgo's functions of the same names."""
+    for function in functions:
+        name = function.__name__
+        summary = (getattr(ga, name).__doc__ or "").partition("\n")[0]  # none with python -OO
+        shared = f"Parameters and results are those of `gpualgo.{name}`, with {arrays} for arrays."
+        function.__doc__ = f"{summary}\n\n{shared}\n\n{inspect.getdoc(function) or ''}"
 
 
 @dataclass(frozen=True)
@@ -128,27 +138,16 @@ class Order:
 
     def indices(self, keys: Parts) -> np.ndarray[Any, Any]:
         """Return the indices that sort keys stably."""
-        indices: Any = ga.argsort(self._comparable(keys), descending=self.descending)
+        sort: Any = ga.radix_sort  # not argsort, which takes no bits
+        numbers = namespace_of(keys[0]).arange(len(keys[0]))
+        _, indices = sort(packed(self.form, keys), numbers, **self.options)
         return on_host(indices)  # type: ignore[no-any-return]
 
     def up_to(self, keys: Parts, wanted: Parts) -> np.ndarray[Any, Any]:
-        """Return how many of sorted keys are less than each wanted one, or equal to it."""
-        pair: Any = self._comparable(keys), self._comparable(wanted)
+        """Return how many of sorted keys, by all bits, are no greater than each wanted one."""
+        pair: Any = packed(self.form, keys), packed(self.form, wanted)
         counts: Any = ga.searchsorted(*pair, side="right", descending=self.descending)
         return on_host(counts)  # type: ignore[no-any-return]
-
-    def _comparable(self, keys: Parts) -> Any:
-        """Return keys; without all bits, the others as unsigned numbers that sort like the keys."""
-        if self.has_all_bits:
-            return packed(self.form, keys)
-        (x,), begin = keys, int(self.begin_bit)
-        width = 8 * x.dtype.itemsize
-        unsigned = x.view(f"u{x.dtype.itemsize}")
-        if x.dtype.kind == "i":
-            unsigned = unsigned ^ unsigned.dtype.type(1 << (width - 1))
-        end = width if self.end_bit is None else int(self.end_bit)
-        mask = (1 << (end - begin)) - 1
-        return (unsigned >> unsigned.dtype.type(begin)) & unsigned.dtype.type(mask)
 
     def brackets(
         self, samples: Sequence[Parts], lengths: Sequence[int], ranks: Sequence[int], width: int
@@ -237,8 +236,8 @@ def with_ranges(ranges: Any, known: dict[int, Any], is_joint: bool) -> Any:
 
 
 def scan_from(
-    call: Callable[..., Any], pack: Callable[[Sequence[Any]], Any], parts: Sequence[Any],
-    prefix: Sequence[Any], op: Any, axis: int, **options: Any,
+    call: Callable[..., Any], form: Form | None, parts: Parts, prefix: Parts, op: Any, axis: int,
+    **options: Any,
 ) -> Any:  # fmt: skip
     """Scan a piece, given an array for each field, and for each a prefix with one value per row."""
     shape = tuple(parts[0].shape)
@@ -248,10 +247,10 @@ def scan_from(
         prefix = [part.reshape(-1)[0] for part in prefix]
     elif len(parts) > 1:
         # A tuple init of GPU arrays has one value per row, so scan one row of a 2-D array.
-        row = pack([part.reshape((1, -1)) for part in parts])
-        found = call(row, pack(prefix), op, axis=1, **options)
+        row = packed(form, [part.reshape((1, -1)) for part in parts])
+        found = call(row, packed(form, prefix), op, axis=1, **options)
         return map_fields(lambda part: part.reshape(-1), found)
-    return call(pack(parts), pack(prefix), op, axis=axis, **options)
+    return call(packed(form, parts), packed(form, prefix), op, axis=axis, **options)
 
 
 # --- Runs of equal neighbours that continue in the next pieces; a run is of the piece it begins in.

@@ -1,7 +1,8 @@
 """The algorithms on dask arrays: they build dask graphs, with calls of gpualgo for each chunk.
 
 https://github.com/gpualgo/gpualgo/blob/main/docs/scale.md tells how many
-tasks they take and what workers hold.
+tasks they take and what workers hold. The docstrings in the modules tell what differs from the
+functions of the same names in `gpualgo`.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ except ImportError as error:
     ) from error
 
 from gpualgo._algorithms import show_signatures as _show_signatures
+from gpualgo._distributed import document as _document
 from gpualgo.dask._folds import (
     exclusive_scan,
     histogram,
@@ -42,4 +44,6 @@ __all__ = [
     "unique",
 ]
 
-_show_signatures(*(globals()[name] for name in __all__))
+_functions = [globals()[name] for name in __all__]
+_document(_functions, "dask arrays")
+_show_signatures(*_functions)

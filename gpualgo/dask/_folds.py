@@ -5,7 +5,6 @@ A reduction applies `init` once, last; a scan applies it to the first chunk with
 
 from __future__ import annotations
 
-import functools
 import math
 import operator
 from collections.abc import Sequence
@@ -17,45 +16,23 @@ import numpy as np
 from dask.task_spec import TaskRef
 
 import gpualgo as ga
+from gpualgo import _distributed
 from gpualgo._algorithms.histogram import arguments
 from gpualgo._algorithms.transform.problem import is_scalar
 from gpualgo._arrays.forms import Form
-from gpualgo._distributed import (
-    Parts,
-    concatenate,
-    map_fields,
-    namespace_of,
-    on_host,
-    packed,
-    scan_from,
-    unknown_ranges,
-    with_ranges,
-)
+from gpualgo._distributed import Parts, concatenate, packed
 from gpualgo._operators.operator import MAX_ARITY, is_function
 from gpualgo._pipeline import checks
-from gpualgo.dask import _inputs
+from gpualgo.dask import _inputs, _tasks
 from gpualgo.dask._inputs import Input, blocks, is_dask
-from gpualgo.dask._tasks import (
-    Graph,
-    Index,
-    as_array,
-    call_on,
-    dumps,
-    pickle_operator,
-    result,
-    sum_arrays,
-    unpack,
-)
+from gpualgo.dask._tasks import Graph, Index, call_on, pickle_operator, unpack
 
 # --- Functions of chunks alone; `searchsorted` and `top_k` with a tree.
 
 
 def transform(op: Any, *arguments: Any, dtype: Any = None) -> Any:
-    """Return a function applied to each element: ``result[i] = op(a[i], b[i], …)``.
-
-    Parameters and result are those of `gpualgo.transform`, with dask arrays for arrays; arguments
-    may also be numbers and NumPy or CuPy arrays. Along each axis the result has the chunks of the
-    first array that is not broadcast there. Chunks of unknown size are accepted.
+    """Arguments may also be numbers and NumPy or CuPy arrays. Along each axis the result has the
+    chunks of the first array that is not broadcast there. Chunks of unknown size are accepted.
 
     Notes
     -----
@@ -81,15 +58,13 @@ def transform(op: Any, *arguments: Any, dtype: Any = None) -> Any:
     acc_dtype = packed(form, dtypes)
     for index in product(*map(range, map(len, chunks))):
         args = [x.broadcast_chunk(index) if isinstance(x, Input) else x for x in inputs]
-        graph.call("", index, ga.transform, op_arg, *args, dtype=acc_dtype)
+        graph.add("", index, call_on, ga.transform, op_arg, *args, dtype=acc_dtype)
     return packed(form, graph.results(chunks, dtypes, *inputs))
 
 
 def select(x: Any, predicate: Any) -> Any:
-    """Return the elements for which a predicate is true, in their order: ``x[predicate(x)]``.
-
-    Parameters and result are those of `gpualgo.select`, with dask arrays for arrays. The result has
-    a chunk for each of x, of unknown size; ``compute_chunk_sizes()`` computes the sizes.
+    """The result has a chunk for each of x, of unknown size; ``compute_chunk_sizes()`` computes the
+    sizes.
 
     Notes
     -----
@@ -126,10 +101,8 @@ def searchsorted(
     a: Any, v: Any, *, side: str = "left", less: Any = None, descending: Any = False,
     dtype: Any = None,
 ) -> Any:  # fmt: skip
-    """Return the indices r at which elements belong in a sorted array: ``a[r-1] < v ≤ a[r]``.
-
-    Parameters and result are those of `gpualgo.searchsorted`; a or v, or both, are dask arrays, and
-    the result has the chunks of v. Chunks of unknown size are accepted.
+    """Either of a and v, or both, are dask arrays, and the result has the chunks of v. Chunks of
+    unknown size are accepted.
 
     Notes
     -----
@@ -153,18 +126,16 @@ def searchsorted(
     options["less"], options["dtype"], refs = less_arg, index_dtype, {}
     for (i,), index in product(blocks(a_arg.first), [()] if v_arg is None else blocks(v_arg.first)):
         args = a_arg.chunk((i,)), v if v_arg is None else v_arg.chunk(index)
-        refs[i, *index] = graph.call("chunk", (i, *index), ga.searchsorted, *args, **options)
-    for row, ref in graph.trees("tree", refs, (0,), sum_arrays).items():
+        task = call_on, ga.searchsorted, *args
+        refs[i, *index] = graph.add("chunk", (i, *index), *task, **options)
+    for row, ref in graph.trees("tree", refs, (0,), _tasks.sum_arrays).items():
         graph.alias("", row[1:], ref)
     chunks = () if v_arg is None else v_arg.first.chunks
     return graph.results(chunks, (index_dtype,), a_arg, v_arg)[0]
 
 
 def top_k(x: Any, k: Any, *, axis: Any = -1, mode: Any = "largest") -> Any:
-    """Return the k largest (or smallest) elements in order, and their indices.
-
-    Parameters and result are those of `gpualgo.top_k`, with dask arrays for arrays. The result has
-    the same bits, and one chunk along the axis, where chunk sizes must be known.
+    """The result has the same bits, and one chunk along the axis, where chunk sizes must be known.
 
     Notes
     -----
@@ -202,7 +173,7 @@ def top_of_several(several: list[Parts], k: int, axis: int, mode: Any) -> Parts:
     """Return the top of several chunks' results; on ties, earlier chunks win."""
     values, indices = concatenate(several, axis)
     top, order = ga.top_k(values, min(k, values.shape[axis]), axis=axis, mode=mode)
-    return top, namespace_of(indices).take_along_axis(indices, order, axis)
+    return top, _distributed.namespace_of(indices).take_along_axis(indices, order, axis)
 
 
 # --- `histogram`: counts each chunk and adds the counts in a tree; two passes without a range.
@@ -212,12 +183,9 @@ def histogram(
     x: Any, bins: Any, range: Any = None, *, weights: Any = None, axis: Any = None,
     dtype: Any = None,
 ) -> Any:  # fmt: skip
-    """Return how many samples are in each bin: ``result[i] = #{x : edges[i] <= x < edges[i+1]}``.
-
-    Parameters and result are those of `gpualgo.histogram`, with dask arrays for arrays and for
-    `weights`; `bins` and `range` must not be dask arrays. Counts and integer sums equal those of a
-    single machine; sums of other weights are rounded once per chunk and once per addition. Chunks
-    of unknown size are accepted.
+    """`bins` and `range` must not be dask arrays. Counts and integer sums equal those of a single
+    machine; sums of other weights are rounded once per chunk and once per addition. Chunks of
+    unknown size are accepted.
 
     Notes
     -----
@@ -237,8 +205,8 @@ def histogram(
     w_arg = weights if weights is None or is_scalar(weights) else _weights(weights, x_arg)
     axes = x_arg.axes(axis)
     is_joint = x_arg.form is not None
-    ranges, unknown = unknown_ranges(bins, range, len(x_arg.arrays), is_joint)
-    any_ranges = with_ranges(ranges, dict.fromkeys(unknown, (0, 1)), is_joint)
+    ranges, unknown = _distributed.unknown_ranges(bins, range, len(x_arg.arrays), is_joint)
+    any_ranges = _distributed.with_ranges(ranges, dict.fromkeys(unknown, (0, 1)), is_joint)
     small = w_arg.small() if isinstance(w_arg, Input) else w_arg
     (probe,), _ = _inputs.probe_call(
         ga.histogram, x_arg.small(), bins, any_ranges, weights=small, axis=axes, dtype=dtype
@@ -256,7 +224,7 @@ def histogram(
     args = ga.histogram, x_arg, bins_arg, ranges
     refs = x_arg.each(graph, "chunk", call_on, *args, weights=w_arg, **options)
     shape = probe.shape[x_arg.first.ndim - len(axes) :]
-    for row, ref in graph.trees("tree", refs, axes, sum_arrays).items():
+    for row, ref in graph.trees("tree", refs, axes, _tasks.sum_arrays).items():
         kept = (i for a, i in enumerate(row) if a not in axes)
         graph.alias("", (*kept, *(0,) * len(shape)), ref)
     other_chunks = (c for a, c in enumerate(x_arg.first.chunks) if a not in axes)
@@ -269,7 +237,7 @@ def _snapshot(bins: Any) -> Any:
     if isinstance(bins, tuple):
         return tuple(map(_snapshot, bins))
     if isinstance(bins, np.ndarray) or hasattr(bins, "__cuda_array_interface__"):
-        return np.array(on_host(bins), subok=isinstance(bins, np.ma.MaskedArray))
+        return np.array(_distributed.on_host(bins), subok=isinstance(bins, np.ma.MaskedArray))
     return list(bins) if isinstance(bins, list) else bins
 
 
@@ -292,7 +260,7 @@ def ends_of(x: Any, dims: list[int]) -> Any:
     parts = unpack(x)
     if not parts[0].size:
         return None
-    return [[on_host(value)[()] for value in ga.minmax(parts[dim])] for dim in dims]
+    return [[_distributed.on_host(value)[()] for value in ga.minmax(parts[dim])] for dim in dims]
 
 
 def ranges_of(ends: list[Any], ranges: Any, names: dict[int, str], is_joint: bool) -> Any:
@@ -304,7 +272,7 @@ def ranges_of(ends: list[Any], ranges: Any, names: dict[int, str], is_joint: boo
     for (dim, name), *pairs in zip(names.items(), *filter(None, ends), strict=True):
         low, high = map(np.stack, zip(*pairs, strict=True)) if pairs else (np.zeros(1), np.ones(1))
         known[dim] = arguments.finite_ends(low.min(), high.max(), name)
-    return with_ranges(ranges, known, is_joint)
+    return _distributed.with_ranges(ranges, known, is_joint)
 
 
 # --- `init`: a value that is part of each task, or dask arrays with a value for each row.
@@ -320,7 +288,7 @@ class InitArgument(NamedTuple):
     @property
     def content(self) -> Any:
         """All that results depend on, for the graph's hash."""
-        return dumps(self.value) if self.source is None else self.source.content
+        return _tasks.dumps(self.value) if self.source is None else self.source.content
 
     def chunk(self, row: Index) -> Any:
         """Return init for a block of rows, as an argument of a task."""
@@ -336,16 +304,14 @@ def parse_init(init: Any, x: Input, row_axes: Sequence[int], where: str) -> Init
         return InitArgument(init, None, init)
     shape = tuple(x.first.shape[axis] for axis in row_axes)
     source = _inputs.parse_argument(init, where, "init")
-    is_one = all(extent == 1 for extent in source.first.shape)
-    if is_one:
+    if all(extent == 1 for extent in source.first.shape):
         source = source.of(array.reshape(()) for array in source.arrays)
-    if not is_one:
-        told = f"{where}: init has shape {{}}, but rows have shape {{}}"
-        advice = "pass one value, or an array with one for each row"
-        _inputs.check_shapes(told, source.first.shape, shape, advice)
-        source = source.fitted([(x.first, axis) for axis in row_axes])
-    small = source.small()
-    return InitArgument(None, source, map_fields(lambda x: x[()], small) if is_one else small)
+        return InitArgument(None, source, _distributed.map_fields(lambda x: x[()], source.small()))
+    told = f"{where}: init has shape {{}}, but rows have shape {{}}"
+    advice = "pass one value, or an array with one for each row"
+    _inputs.check_shapes(told, source.first.shape, shape, advice)
+    source = source.fitted([(x.first, axis) for axis in row_axes])
+    return InitArgument(None, source, source.small())
 
 
 def _is_array(x: Any) -> bool:
@@ -359,10 +325,8 @@ def reduce(
     x: Any, init: Any = None, op: Any = operator.add, *, axis: Any = None, keepdims: bool = False,
     dtype: Any = None,
 ) -> Any:  # fmt: skip
-    """Return the elements of a dask array combined: ``init op x[0] op x[1] op … op x[n-1]``.
-
-    Parameters and result are those of `gpualgo.reduce`, with dask arrays for arrays; `init` may be
-    a NumPy or dask array with the shape of the result. Chunks of unknown size are accepted.
+    """`init` may be a NumPy or dask array with the shape of the result. Chunks of unknown size are
+    accepted.
 
     Notes
     -----
@@ -405,7 +369,7 @@ class Fold:
         """Reduce parts along axes, keeping these."""
         x, dtype = packed(self.form, parts), packed(self.form, self.dtypes)
         results = ga.reduce(x, init, self.op, axis=axes, keepdims=True, dtype=dtype)
-        return tuple(map(as_array, unpack(results)))
+        return tuple(map(_tasks.as_array, unpack(results)))
 
     def of_chunk(self, x: Any, axes: tuple[int, ...], reverse: bool = False) -> Parts:
         """Return the aggregate of a chunk; without elements along the axes, an empty array."""
@@ -429,7 +393,7 @@ class Fold:
     def finished(self, parts: Parts, init: Any, keepdims: bool) -> Any:
         """Combine init with a result."""
         options = {"axis": self.axes, "keepdims": keepdims, "dtype": packed(self.form, self.dtypes)}
-        return result(unpack(ga.reduce(packed(self.form, parts), init, self.op, **options)))
+        return _tasks.result(unpack(ga.reduce(packed(self.form, parts), init, self.op, **options)))
 
     def linked(self, prefix: Parts | None, own: Parts, init: Any) -> Parts:
         """Return the prefix of the next chunk; the first chunk with elements applies init."""
@@ -446,9 +410,10 @@ class Fold:
         dtype = packed(self.form, self.dtypes)
         options = {"axis": axis, "reverse": reverse, "dtype": dtype}
         if prefix is None or not prefix[0].shape[axis]:
-            return result(unpack(call(x, init, self.op, **options)))
-        packing = functools.partial(packed, self.form)
-        return result(unpack(scan_from(call, packing, unpack(x), prefix, self.op, **options)))
+            found = call(x, init, self.op, **options)
+        else:
+            found = _distributed.scan_from(call, self.form, unpack(x), prefix, self.op, **options)
+        return _tasks.result(unpack(found))
 
 
 def combined(graph: Graph, source: Input, fold: Fold, commutes: bool) -> dict[Index, TaskRef]:
@@ -476,11 +441,8 @@ def inclusive_scan(
     x: Any, init: Any = None, op: Any = operator.add, *, axis: Any = None, reverse: bool = False,
     dtype: Any = None,
 ) -> Any:  # fmt: skip
-    """Return each element combined with all before it: ``y[i] = init op x[0] op … op x[i]``.
-
-    Parameters and result are those of `gpualgo.inclusive_scan`, with dask arrays for arrays; the
-    result has the chunks of x. If `axis` is None and x has several axes, x is flattened, and dask
-    chooses the chunks. Chunks of unknown size are accepted.
+    """The result has the chunks of x. If `axis` is None and x has several axes, x is flattened, and
+    dask chooses the chunks. Chunks of unknown size are accepted.
 
     Notes
     -----
@@ -496,11 +458,7 @@ def exclusive_scan(
     x: Any, init: Any = None, op: Any = operator.add, *, axis: Any = None, reverse: bool = False,
     dtype: Any = None,
 ) -> Any:  # fmt: skip
-    """Return all before each element, combined: ``y[0] = init``, ``y[i] = init op … op x[i-1]``.
-
-    As `inclusive_scan`; the default of `init` is the operator's identity, as for
-    `gpualgo.exclusive_scan`.
-    """
+    """As `inclusive_scan`; `init` is by default the operator's identity."""
     return _scan("exclusive_scan", x, init, op, axis, reverse, dtype)
 
 

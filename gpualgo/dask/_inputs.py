@@ -14,27 +14,13 @@ import numpy as np
 from dask.base import is_dask_collection
 from dask.task_spec import TaskRef
 
+from gpualgo import _distributed
 from gpualgo._arrays.forms import Form, flatten_tuple, is_tuple
 from gpualgo._arrays.view import as_view
-from gpualgo._distributed import (
-    Argument,
-    fields_of,
-    library_of,
-    map_fields,
-    packed,
-    refuse_recording,
-)
+from gpualgo._distributed import Argument, library_of
 from gpualgo._driver.default_device import default_device
-from gpualgo.dask._tasks import (
-    Chunk,
-    Chunks,
-    Graph,
-    Index,
-    Source,
-    device,
-    empty_like,
-    meta_like,
-)
+from gpualgo.dask import _tasks
+from gpualgo.dask._tasks import Chunk, Chunks, Graph, Index
 
 # --- Flatten, broadcast and reshape dask arrays.
 
@@ -46,9 +32,9 @@ def flat(x: Any) -> Any:
     contiguous = x if keeps_order else x.rechunk(_contiguous_chunks(x))
     graph = Graph("flatten", contiguous.name)
     for number, index in enumerate(blocks(contiguous)):
-        graph.add("", (number,), flattened, TaskRef((contiguous.name, *index)))
+        graph.add("", (number,), np.ravel, TaskRef((contiguous.name, *index)))  # any library's
     sizes = tuple(map(math.prod, product(*contiguous.chunks)))
-    return graph.array("", (sizes,), meta_like(x, 1, x.dtype), [contiguous])
+    return graph.array("", (sizes,), _tasks.meta_like(x, 1, x.dtype), [contiguous])
 
 
 def _contiguous_chunks(x: Any) -> tuple[Any, ...]:
@@ -58,10 +44,6 @@ def _contiguous_chunks(x: Any) -> tuple[Any, ...]:
     inner_size = math.prod(x.shape[axis + 1 :])
     extents = (1,) * axis, (max(1, limit // max(1, inner_size)),), (-1,) * (x.ndim - axis - 1)
     return tuple(extent for part in extents for extent in part)
-
-
-def flattened(chunk: Any) -> Any:
-    return np.ravel(chunk)  # of any library; also of a matrix
 
 
 def reshaped(x: Any, chunks: Chunks) -> Any:
@@ -74,7 +56,7 @@ def reshaped(x: Any, chunks: Chunks) -> Any:
     for number, index in enumerate(product(*map(range, map(len, chunks)))):
         ref = TaskRef((x.name, number if x.size else 0))
         graph.add("", index, operator.methodcaller("reshape", shapes[number]), ref)
-    return graph.array("", chunks, meta_like(x, len(chunks), x.dtype), [x])
+    return graph.array("", chunks, _tasks.meta_like(x, len(chunks), x.dtype), [x])
 
 
 @dataclass(frozen=True)
@@ -84,7 +66,7 @@ class Input(Argument):
     fields: tuple[tuple[str, Any, str], ...]  # name, dtype and library of each array
 
     @property
-    def source(self) -> Source:
+    def source(self) -> _tasks.Source:
         return self.where, self.fields, self.form
 
     @property
@@ -124,8 +106,8 @@ class Input(Argument):
     def small(self, extent: int = 1) -> Any:
         """Return an argument of the same structure and dtypes with small arrays."""
         shape = (extent,) * self.first.ndim
-        parts = [empty_like(x._meta, shape, x.dtype) for x in self.arrays]
-        return packed(self.form, parts)
+        parts = [_tasks.empty_like(x._meta, shape, x.dtype) for x in self.arrays]
+        return _distributed.packed(self.form, parts)
 
     def require_sizes(self, reason: str) -> None:
         if not self.is_known:
@@ -171,11 +153,11 @@ def is_dask(x: Any) -> bool:
 
 def parse_argument(x: Any, where: str, name: str = "x", like: Any = None) -> Input:
     """Parse an argument. NumPy and CuPy arrays with the shape of `like` get its chunks."""
-    refuse_recording(where, name, "dask array", "in memory")
+    _distributed.refuse_recording(where, name, "dask array", "in memory")
     form: Form | None = None
     fields: list[tuple[Any, str]] = [(x, name)]
     if isinstance(x, tuple):  # as a dask array a structured array stays whole
-        x = map_fields(lambda a: _as_dask(a, name, like) if is_tuple(a) else a, x)
+        x = _distributed.map_fields(lambda a: _as_dask(a, name, like) if is_tuple(a) else a, x)
         fields, form = flatten_tuple(x, name)
     arrays = [_as_dask(field, f"{where}: {n}", like) for field, n in fields]
     axes = common_axes(arrays)
@@ -255,7 +237,7 @@ def fitted(x: Any, axes: Axes, where: str, is_full: bool = True) -> Any:
         ref = TaskRef((cut.name, *own_index(cut, index)))
         graph.add("", index, fit, ref, extents, exact, f"{where}: chunk {index}")
     sources = [cut, *(like for like, _ in axes)]
-    return graph.array("", chunks, meta_like(x, len(chunks), x.dtype), sources)
+    return graph.array("", chunks, _tasks.meta_like(x, len(chunks), x.dtype), sources)
 
 
 def _fitted_sizes(own: tuple[Any, ...], wanted: tuple[Any, ...]) -> tuple[Any, ...] | None:
@@ -311,9 +293,9 @@ def probe_call(function: Callable[..., Any], *args: Any, **options: Any) -> tupl
 
     So results have the dtypes of a single machine, and wrong arguments raise its errors.
     """
-    with default_device(device()):
+    with default_device(_tasks.device()):
         result = function(*args, **options)
-    parts, form = fields_of(result)
+    parts, form = _distributed.fields_of(result)
     return tuple(parts), form
 
 

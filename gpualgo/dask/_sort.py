@@ -16,44 +16,22 @@ import numpy as np
 from dask.task_spec import TaskRef
 
 import gpualgo as ga
+from gpualgo import _distributed
 from gpualgo._algorithms.radix_sort.cuts import Spans, Table, sample_width
 from gpualgo._arrays.forms import Form
-from gpualgo._distributed import (
-    MERGES,
-    Edges,
-    Joint,
-    Order,
-    Parts,
-    check_index_dtype,
-    concatenate,
-    joints,
-    namespace_of,
-    packed,
-)
+from gpualgo._distributed import Order, Parts, concatenate, namespace_of, packed
 from gpualgo._pipeline import checks
-from gpualgo.dask import _inputs
+from gpualgo.dask import _inputs, _tasks
 from gpualgo.dask._folds import Fold, parse_init
 from gpualgo.dask._inputs import Input, blocks, reshaped
-from gpualgo.dask._tasks import (
-    Graph,
-    call_on,
-    copy_slice,
-    index_parts,
-    meta_like,
-    pickle_operator,
-    result,
-    unpack,
-)
+from gpualgo.dask._tasks import Graph, call_on, copy_slice, index_parts, pickle_operator, unpack
 
 
 def radix_sort(
     keys: Any, values: Any = None, *, descending: Any = False, begin_bit: Any = 0,
     end_bit: Any = None, axis: Any = -1,
 ) -> Any:  # fmt: skip
-    """Return stably sorted keys, and values moved with them: ``keys[p]``, p = ``argsort(keys)``.
-
-    Parameters and result are those of `gpualgo.radix_sort`, with dask arrays for arrays; the result
-    has the same bits, and the chunks of keys. Chunk sizes must be known.
+    """The result has the same bits, and the chunks of keys. Chunk sizes must be known.
 
     Notes
     -----
@@ -77,18 +55,14 @@ def radix_sort(
 
 
 def argsort(keys: Any, *, descending: Any = False, axis: Any = -1, dtype: Any = None) -> Any:
-    """Return the indices p that sort keys stably: ``keys[p[0]] ≤ keys[p[1]] ≤ …``.
-
-    Parameters and result are those of `gpualgo.argsort`, with dask arrays for arrays; cost and
-    memory are those of `radix_sort` with indices as values.
-    """
+    """Cost and memory are those of `radix_sort` with indices as values."""
     func_name = "argsort"
     k_arg = _inputs.parse_argument(keys, func_name, "keys")
     order = Order(k_arg.form, descending)
     options = {"descending": descending, "axis": axis, "dtype": dtype}
     (index_dtype,), _ = _inputs.probe_dtypes(ga.argsort, k_arg.small(), **options)
     shape, axes = k_arg.first.shape, k_arg.axes(checks.plain_axis(axis, func_name))
-    check_index_dtype(index_dtype, math.prod(shape[a] for a in axes))
+    _distributed.check_index_dtype(index_dtype, math.prod(shape[a] for a in axes))
     return _sort(k_arg, None, order, axis, (index_dtype,))[0]
 
 
@@ -193,7 +167,7 @@ def merge(parts: list[Any], order: Order, forms: Any, wants_values: bool) -> Any
                     for form, run in zip(forms, join_slices(parts), strict=True))  # fmt: skip
     out = keys if values is None else (keys, values)
     keys, values = _sorted(keys, values, order, out=out)
-    return result(values if wants_values else (*keys, *values))
+    return _tasks.result(values if wants_values else (*keys, *values))
 
 
 # --- Move slices of sorted runs to result chunks: directly, or through groups of runs.
@@ -317,7 +291,7 @@ def add_run_chunks(graph: Graph, runs: list[TaskRef], by_key: ByKey) -> TaskRef:
     return found
 
 
-def edges_of(own: Runs) -> Edges:
+def edges_of(own: Runs) -> _distributed.Edges:
     heads, aggregates, last_key = own
     first = slice(0, 1)
     return len(heads[0]), copy_slice(heads, first), copy_slice(aggregates, first), last_key
@@ -347,13 +321,13 @@ class ByKey:
         x = packed(self.keys, keys)
         return call_on(ga.unique, x) if not aggregates else self._reduced(x, aggregates)
 
-    def joints(self, edges: list[Edges]) -> list[Joint]:
+    def joints(self, edges: list[_distributed.Edges]) -> list[_distributed.Joint]:
         def joined(a: Parts, b: Parts) -> Parts:
             return a and self.fold.joined([a, b], 0)
 
-        return joints(edges, self._is_same_run, joined)
+        return _distributed.joints(edges, self._is_same_run, joined)
 
-    def own_runs(self, own: Runs, found: list[Joint], number: int) -> Any:
+    def own_runs(self, own: Runs, found: list[_distributed.Joint], number: int) -> Any:
         """Return the runs that begin in a chunk; the last includes its continuation."""
         heads, aggregates, _ = own
         start, continuation, _ = found[number]
@@ -365,7 +339,7 @@ class ByKey:
         if self.init is not None:  # combine it with each aggregate
             numbers = namespace_of(aggregates[0]).arange(len(aggregates[0]))
             aggregates = self._reduced(numbers, aggregates, consecutive=True)[1:]
-        return result((*heads, *aggregates))
+        return _tasks.result((*heads, *aggregates))
 
     def _reduced(self, keys: Any, aggregates: Parts, **options: Any) -> Any:
         x, dtype = (packed(self.fold.form, each) for each in (aggregates, self.fold.dtypes))
@@ -381,11 +355,8 @@ def reduce_by_key(
     keys: Any, x: Any, init: Any = None, op: Any = operator.add, *, consecutive: bool = False,
     eq: Any = None, dtype: Any = None,
 ) -> Any:  # fmt: skip
-    """Return the elements of each key combined: ``aggregate = init op x[i] op x[j] op …``.
-
-    Parameters and result are those of `gpualgo.reduce_by_key`, with dask arrays for arrays. The
-    result has a chunk for every four chunks of x, with `consecutive` for each, of unknown sizes.
-    Chunks of unknown size are accepted.
+    """The result has a chunk for every four chunks of x, with `consecutive` for each, of unknown
+    sizes. Chunks of unknown size are accepted.
 
     Notes
     -----
@@ -430,11 +401,9 @@ def unique(
     x: Any, *, consecutive: bool = False, return_index: bool = False, return_inverse: bool = False,
     return_counts: bool = False,
 ) -> Any:  # fmt: skip
-    """Return the distinct elements in ascending order, or the first of each run (`consecutive`).
-
-    Parameters and result are those of `gpualgo.unique`, with dask arrays for arrays. The result has
-    a chunk for every four chunks of x, with `consecutive` for each, of unknown sizes; the inverse
-    has the chunks of x. Chunks of unknown size are accepted, except with `return_index`.
+    """The result has a chunk for every four chunks of x, with `consecutive` for each, of unknown
+    sizes; the inverse has the chunks of x. Chunks of unknown size are accepted, except with
+    `return_index`.
 
     Notes
     -----
@@ -459,7 +428,7 @@ def unique(
     for index, start in zip(blocks(flat_arg.first), starts, strict=False):
         args = flat_arg.chunk(index), start, wanted, flags["consecutive"]
         runs.append(graph.add("chunk", index, unique_of_chunk, *args))
-    op = pickle_operator(MERGES[wanted], "unique")[1]
+    op = pickle_operator(_distributed.MERGES[wanted], "unique")[1]
     form_of_rest = Form(tuple, (None, None)) if all(wanted) else None
     by_key = ByKey(flat_arg.form, Fold(op, (0,), int64, form_of_rest))
     outputs = len(runs)
@@ -483,7 +452,7 @@ def _indices(graph: Graph, x: Input, num_outputs: int, keys: Any) -> Any:
     inv = Graph("unique-inverse", graph.token)
     outputs = [TaskRef(graph.key("", j)) for j in range(num_outputs)]
     x.each(inv, "", indices_of_chunk, x, outputs, x.form)
-    meta = meta_like(x.first, x.first.ndim, np.int64)
+    meta = _tasks.meta_like(x.first, x.first.ndim, np.int64)
     return inv.array("", x.first.chunks, meta, [*x.arrays, keys])
 
 
@@ -492,7 +461,7 @@ def _run_numbers(graph: Graph, x: Input, found: TaskRef, keys: Any) -> Any:
     inv, flat = Graph("unique-inverse", graph.token), x.flat()
     for (i,) in blocks(flat.first):
         inv.add("", (i,), run_numbers_of_chunk, flat.chunk((i,)), found, i)
-    meta = meta_like(x.first, 1, np.int64)
+    meta = _tasks.meta_like(x.first, 1, np.int64)
     run_ids = inv.array("", flat.first.chunks, meta, [*flat.arrays, keys])
     shape = x.first.shape
     if len(shape) > 1 and any(0 in sizes for sizes in x.first.chunks):  # dask's reshape fails
@@ -520,7 +489,7 @@ def indices_of_chunk(x: Any, outputs: list[Any], form: Form | None) -> Any:
     return ga.searchsorted(packed(form, concatenate(keys)), x)
 
 
-def run_numbers_of_chunk(x: Any, found: list[Joint], number: int) -> Any:
+def run_numbers_of_chunk(x: Any, found: list[_distributed.Joint], number: int) -> Any:
     """Return each element's run number; the chunk's first run may begin in an earlier chunk."""
     _, local = ga.unique(x, consecutive=True, return_inverse=True)
     start, _, begun = found[number]

@@ -280,15 +280,6 @@ class Tasks:
         return "gpualgo-tasks", self.name
 
 
-def array_of_tasks(
-    tasks: dict[Any, Any], name: str, chunks: Any, meta: Any, sources: Sequence[Any]
-) -> Any:
-    names = tuple(source.name for source in sources)
-    return new_collection(
-        FromTasks(Tasks(tasks, name), chunks, meta, names, *[source.expr for source in sources])
-    )
-
-
 class FromTasks(FromGraph):
     """An array computed by given tasks, which read chunks of source arrays by their original names.
 
@@ -409,36 +400,27 @@ class Graph:
         self.tasks[key] = Task(key, _runner, gpualgo.__version__, self.device, blob, *refs)
         return TaskRef(key)
 
-    def call(
-        self, step: str, index: Index, function: Callable[..., Any], *args: Any, **options: Any
-    ) -> TaskRef:
-        """Add a task that calls a public function."""
-        return self.add(step, index, call_on, function, *args, **options)
-
-    def tree(
-        self, step: str, index: Index, refs: list[TaskRef], function: Callable[..., Any], *args: Any
-    ) -> TaskRef:
-        """Add a tree of tasks that combine FAN_IN results each, in order; return its root."""
-        level = 0
-        while len(refs) > 1:
-            groups = [refs[i : i + FAN_IN] for i in range(0, len(refs), FAN_IN)]
-            refs = [self.add(step, (*index, level, i), function, group, *args)
-                    for i, group in enumerate(groups)]  # fmt: skip
-            level += 1
-        return refs[0]
-
     def trees(
         self, step: str, refs: dict[Index, TaskRef], axes: Sequence[int],
         function: Callable[..., Any], *args: Any,
     ) -> dict[Index, TaskRef]:  # fmt: skip
-        """Combine the results of chunks along axes, in order; the index of each is 0 there."""
+        """Combine the results of chunks along axes, in order; the index of each is 0 there.
+
+        A task combines FAN_IN results, in a tree of as many levels as it takes.
+        """
         rows: dict[Index, list[TaskRef]] = {}
         for index, ref in refs.items():
             row = tuple(0 if axis in axes else i for axis, i in enumerate(index))
             rows.setdefault(row, []).append(ref)
-        return {
-            row: self.tree(step, row, several, function, *args) for row, several in rows.items()
-        }
+        for row, several in rows.items():
+            level = 0
+            while len(several) > 1:
+                groups = [several[i : i + FAN_IN] for i in range(0, len(several), FAN_IN)]
+                several = [self.add(step, (*row, level, i), function, group, *args)
+                           for i, group in enumerate(groups)]  # fmt: skip
+                level += 1
+            rows[row] = several
+        return {row: root for row, (root,) in rows.items()}
 
     def alias(self, step: str, index: Index, ref: TaskRef) -> None:
         key = self.key(step, *index)
@@ -460,7 +442,9 @@ class Graph:
         """
         name = self.key(step)[0]
         if da.array_expr_enabled():
-            return array_of_tasks(self.tasks, name, chunks, meta, sources)
+            names, exprs = tuple(x.name for x in sources), [x.expr for x in sources]
+            tasks = Tasks(self.tasks, name)
+            return new_collection(FromTasks(tasks, chunks, meta, names, *exprs))
         from dask.highlevelgraph import HighLevelGraph
 
         graph = HighLevelGraph.from_collections(name, self.tasks, dependencies=list(sources))

@@ -33,4 +33,5 @@ __all__ = [
     "top_k",
 ]  # fmt: skip
 
-_show_signatures(*(globals()[name] for name in __all__))
+_functions = map(globals().__getitem__, __all__)
+_show_signatures(*_functions, first="import jax, jax.numpy as jnp, gpualgo.jax as gj")

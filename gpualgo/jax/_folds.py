@@ -62,9 +62,6 @@ def reduce(
     The gradient of maxima and minima is shared equally by equal extremes. That of operators other
     than sums, maxima and minima scans `x` and solves a reverse linear recurrence.
 
-    Examples
-    --------
-    >>> import jax, jax.numpy as jnp, gpualgo.jax as gj
     >>> x = jnp.array([2.0, 3.0, 4.0])
     >>> gj.reduce(x, None, lambda a, b: a * b)
     Array(24., dtype=float32)
@@ -135,9 +132,6 @@ def inclusive_scan(
     The gradient is one scan in the other direction: of sums a sum, of other operators a linear
     recurrence, see `linear_recurrence`.
 
-    Examples
-    --------
-    >>> import jax, jax.numpy as jnp, gpualgo.jax as gj
     >>> x = jnp.array([3.0, 1.0, 4.0])
     >>> gj.inclusive_scan(x, None, max)
     Array([3., 3., 4.], dtype=float32)
@@ -156,9 +150,6 @@ def exclusive_scan(
     Parameters, results and errors are those of `inclusive_scan`. Without `init` the operator needs
     an identity.
 
-    Examples
-    --------
-    >>> import jax.numpy as jnp, gpualgo.jax as gj
     >>> gj.exclusive_scan(jnp.array([3, 1, 4, 1]), 0, max, reverse=True)
     Array([4, 4, 1, 0], dtype=int32)
     """
@@ -197,9 +188,6 @@ def linear_recurrence(
     or NaN. A coefficient of zero begins anew, also after such results. The gradient is one
     recurrence in the other direction.
 
-    Examples
-    --------
-    >>> import jax, jax.numpy as jnp, gpualgo.jax as gj
     >>> a, b = jnp.array([0.5, 0.5, 0.5]), jnp.array([8.0, 0.0, 2.0])
     >>> gj.linear_recurrence(a, b)
     Array([8., 4., 4.], dtype=float32)
@@ -238,9 +226,6 @@ def segmented_reduce(
     `gpualgo.segmented_reduce`. `init` is a number, by default the operator's identity. `op`,
     `dtype`, `vjp` and errors are those of `reduce`.
 
-    Examples
-    --------
-    >>> import jax.numpy as jnp, gpualgo.jax as gj
     >>> gj.segmented_reduce(jnp.array([3, 1, 4, 1, 5, 9]), jnp.array([0, 2, 2, 5]), -1, max)
     Array([ 3, -1,  5], dtype=int32)
     """
@@ -264,9 +249,6 @@ def segmented_inclusive_scan(
     Arguments and errors are those of `segmented_reduce`; the operator needs no identity. The result
     has the shape of `x`. Elements in no segment are copied.
 
-    Examples
-    --------
-    >>> import jax.numpy as jnp, gpualgo.jax as gj
     >>> gj.segmented_inclusive_scan(jnp.array([3, 1, 4, 1, 5, 9]), jnp.array([0, 2, 5]))
     Array([ 3,  4,  4,  5, 10,  9], dtype=int32)
     """
@@ -283,9 +265,6 @@ def segmented_exclusive_scan(
     Arguments and errors are those of `segmented_reduce`. The result has the shape of `x`. Elements
     in no segment are copied.
 
-    Examples
-    --------
-    >>> import jax.numpy as jnp, gpualgo.jax as gj
     >>> gj.segmented_exclusive_scan(jnp.array([3, 1, 4, 1, 5, 9]), jnp.array([0, 2, 5]))
     Array([0, 3, 0, 4, 5, 9], dtype=int32)
     """
@@ -313,9 +292,6 @@ def reduce_by_index(
     default the operator's identity. `op`, `dtype`, `vjp` and errors are those of `reduce`; elements
     of an index are combined in their order.
 
-    Examples
-    --------
-    >>> import jax.numpy as jnp, gpualgo.jax as gj
     >>> gj.reduce_by_index(jnp.array([2, 0, 2, 2]), jnp.array([1, 2, 3, 4]), 4)
     Array([2, 0, 8, 0], dtype=int32)
     """
@@ -353,9 +329,6 @@ def reduce_by_key(
     zeros after the last group, and of ``count``, the number of groups. If it is larger than `size`,
     the groups after the first `size` are left out. Only the aggregates have a gradient.
 
-    Examples
-    --------
-    >>> import jax.numpy as jnp, gpualgo.jax as gj
     >>> keys, x = jnp.array([7, 7, 5, 7]), jnp.array([1, 2, 3, 4])
     >>> gj.reduce_by_key(keys, x, size=4)[:2]
     (Array([7, 5, 7, 0], dtype=int32), Array([3, 3, 4, 0], dtype=int32))

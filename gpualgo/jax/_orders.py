@@ -29,9 +29,6 @@ def sort(
     -----
     The gradient goes to the elements that the results come from; it sorts once more.
 
-    Examples
-    --------
-    >>> import jax, jax.numpy as jnp, gpualgo.jax as gj
     >>> x = jnp.array([3.0, 1.0, 2.0])
     >>> gj.sort(x)
     Array([1., 2., 3.], dtype=float32)
@@ -77,9 +74,6 @@ def argsort(keys: Any, *, descending: bool = False, axis: Any = -1, dtype: Any =
     `dtype` is that of the indices: by default int32, or int64 in jax's 64-bit mode. Errors are
     those of `sort`.
 
-    Examples
-    --------
-    >>> import jax.numpy as jnp, gpualgo.jax as gj
     >>> gj.argsort(jnp.array([0.0, 2.0, -0.0, 1.0]))
     Array([0, 2, 3, 1], dtype=int32)
     """
@@ -97,9 +91,6 @@ def top_k(x: Any, k: int, *, axis: Any = -1, mode: str = "largest") -> TopK:
     namedtuple of ``values``, which have a gradient, and ``indices``: int32, or int64 in jax's
     64-bit mode.
 
-    Examples
-    --------
-    >>> import jax.numpy as jnp, gpualgo.jax as gj
     >>> gj.top_k(jnp.array([3, 9, 4, 9, 5]), 3).indices
     Array([1, 3, 4], dtype=int32)
     """
@@ -136,9 +127,6 @@ def select(x: Any, predicate: Any, *, size: int) -> Selected:
     last element, and of ``count``, the number of selected elements. If it is larger than `size`,
     the elements after the first `size` are left out.
 
-    Examples
-    --------
-    >>> import jax.numpy as jnp, gpualgo.jax as gj
     >>> gj.select(jnp.array([3, -1, 4, -1, 5]), lambda a: a > 0, size=4)
     Selected(values=Array([3, 4, 5, 0], dtype=int32), count=Array(3, dtype=int32))
     """
@@ -178,9 +166,6 @@ def histogram(
     the shape of `x`, have one. Counts are int32, or int64 in jax's 64-bit mode, unless `dtype` is
     given; sums of weights are as for `gpualgo.histogram`. Errors are those of `reduce`.
 
-    Examples
-    --------
-    >>> import jax.numpy as jnp, gpualgo.jax as gj
     >>> x, w = jnp.array([0.1, 0.2, 0.7, 1.0]), jnp.array([1.0, 2.0, 3.0, 4.0])
     >>> gj.histogram(x, 2, (0.0, 1.0), weights=w)
     Array([3., 7.], dtype=float32)
@@ -233,9 +218,6 @@ def searchsorted(
     Indices are int32, or int64 in jax's 64-bit mode, unless `dtype` is given. The result has the
     shape of `v`.
 
-    Examples
-    --------
-    >>> import jax.numpy as jnp, gpualgo.jax as gj
     >>> gj.searchsorted(jnp.array([1, 3, 3, 7]), jnp.array([3, 8]), side="right")
     Array([3, 4], dtype=int32)
     """

@@ -18,7 +18,6 @@ from gpualgo._algorithms import show_signatures as _show_signatures
 from gpualgo.numpy import (  # noqa: F401
     _counting,
     _elementwise,
-    _moments,
     _products,
     _quantiles,
     _reductions,

@@ -19,10 +19,8 @@ from gpualgo.numpy._elementwise import isclose as isclose
 from gpualgo.numpy._elementwise import nan_to_num as nan_to_num
 from gpualgo.numpy._elementwise import sinc as sinc
 from gpualgo.numpy._elementwise import vectorize as vectorize
-from gpualgo.numpy._moments import average as average
 from gpualgo.numpy._products import dot as dot
-from gpualgo.numpy._products import inner as inner
-from gpualgo.numpy._products import vdot as vdot
+from gpualgo.numpy._reductions import average as average
 from gpualgo.numpy._reductions import count_nonzero as count_nonzero
 from gpualgo.numpy._scans import trapezoid as trapezoid
 from gpualgo.numpy._selection import where as where
@@ -42,6 +40,8 @@ _Method: TypeAlias = Literal[
     "midpoint", "nearest",
 ]  # fmt: skip
 
+def inner(a: Any, b: Any, /) -> Any: ...
+def vdot(a: Any, b: Any, /) -> Any: ...
 def round(a: Any, decimals: Any = ..., out: Any = ...) -> Any: ...
 def around(a: Any, decimals: Any = ..., out: Any = ...) -> Any: ...
 @overload

@@ -155,7 +155,6 @@ class Entry:
     name: str
     function: Callable[..., Any]  # includes the path to NumPy for few elements
     native: Callable[..., Any] | None  # NumPy's function, if there is one
-    passes: str  # passes over memory, and what they fuse
     differs: str  # known differences from NumPy
 
 
@@ -267,7 +266,7 @@ def _with_interface(
     call.__doc__ = docstring(fn.__doc__ or "", name, passes, differs)
     call.__module__ = "gpualgo.numpy"
     call.__annotations__ = fn.__annotations__  # which wraps copies before Python 3.14
-    TABLE[name] = Entry(name, call, native, passes, differs)
+    TABLE[name] = Entry(name, call, native, differs)
     return call
 
 
@@ -532,10 +531,7 @@ def in_library_of(result: Any, x: Any, where: str) -> Any:
 
 def axis_of(axis: Any, ndim: int, where: str) -> int:
     """Return a single axis as a non-negative number."""
-    index = checks.axis_of(checks.plain_axis(axis, where, "an int"), ndim, where)
-    if index is None:
-        raise TypeError(f"{where}: axis must be an int, got None")
-    return index
+    return checks.axes_of(checks.integer(axis, "axis", where), ndim, where)[0]
 
 
 def fill(out: Any, value: Any) -> None:

@@ -218,28 +218,15 @@ def _doane(x: _Samples) -> Any:
     return x.extent() / (1.0 + np.log2(n) + np.log2(1.0 + np.absolute(skewness) / expected))
 
 
-def _fd(x: _Samples) -> Any:
-    upper, lower = x.quartiles()
-    return 2.0 * np.subtract(upper, lower) * x.size ** (-1.0 / 3.0)
-
-
-def _sqrt(x: _Samples) -> Any:
-    return x.extent() / np.sqrt(x.size)
-
-
-def _sturges(x: _Samples) -> Any:
-    return x.extent() / (np.log2(x.size) + 1.0)
-
-
 RULES: dict[str, Callable[[_Samples], Any]] = {
     "stone": _stone,
-    "auto": lambda x: min(max(_fd(x), _sqrt(x) / 2), _sturges(x)),
+    "auto": lambda x: min(max(RULES["fd"](x), RULES["sqrt"](x) / 2), RULES["sturges"](x)),
     "doane": _doane,
-    "fd": _fd,
+    "fd": lambda x: 2.0 * np.subtract(*x.quartiles()) * x.size ** (-1.0 / 3.0),
     "rice": lambda x: x.extent() / (2.0 * x.size ** (1.0 / 3)),
     "scott": lambda x: (24.0 * np.pi**0.5 / x.size) ** (1.0 / 3.0) * x.deviation(),
-    "sqrt": _sqrt,
-    "sturges": _sturges,
+    "sqrt": lambda x: x.extent() / np.sqrt(x.size),
+    "sturges": lambda x: x.extent() / (np.log2(x.size) + 1.0),
 }
 
 

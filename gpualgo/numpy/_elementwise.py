@@ -420,7 +420,6 @@ _call.TABLE["vectorize"] = _call.Entry(
     "vectorize",
     vectorize,
     np.vectorize,
-    "One transform; with several `otypes`, one for each",
     "the function is compiled for the dtypes of the elements (NumPy passes Python numbers); "
     "arguments are positional only",
 )

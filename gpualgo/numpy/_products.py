@@ -73,9 +73,10 @@ def _check_out(x: Any, y: Any, out: Any, name: str) -> None:
         )
 
 
-@numpy_function(
-    _PASSES, arrays=2, few=0, differs="arrays of 2 or more dimensions raise a TypeError"
-)
+_ONE_AXIS = "arrays of 2 or more dimensions raise a TypeError"
+
+
+@numpy_function(_PASSES, arrays=2, few=0, differs=_ONE_AXIS)
 def dot(a: Any, b: Any, out: Any = None) -> Any:
     """Return the dot product of two vectors; numbers are multiplied.
 
@@ -86,22 +87,12 @@ def dot(a: Any, b: Any, out: Any = None) -> Any:
 
 
 @numpy_function(
-    _PASSES, arrays=2, few=0, differs="arrays of 2 or more dimensions raise a TypeError"
-)
-def inner(a: Any, b: Any, /) -> Any:
-    """Return the inner product of two vectors.
-
-    >>> int(gnp.inner([1, 2, 3], [4, 5, 6]))
-    32
-    """
-    return _product(a, b, None, "inner")
-
-
-@numpy_function(_PASSES, arrays=2, few=0)
-def vdot(a: Any, b: Any, /) -> Any:
-    """Return the dot product of two arrays, the first conjugated and both flattened.
-
-    >>> complex(gnp.vdot([1 + 2j, 3j], [1j, 2]))
-    (2-5j)
-    """
-    return _product(a, b, None, "vdot")
+    _PASSES,
+    ("inner", "Return the inner product of two vectors.",
+     "int(gnp.inner([1, 2, 3], [4, 5, 6]))", "32", {"differs": _ONE_AXIS}),
+    ("vdot", "Return the dot product of two arrays, the first conjugated and both flattened.",
+     "complex(gnp.vdot([1 + 2j, 3j], [1j, 2]))", "(2-5j)"),
+    arrays=2, few=0,
+)  # fmt: skip
+def _new_product(name: str, a: Any, b: Any, /) -> Any:
+    return _product(a, b, None, name)

@@ -15,7 +15,6 @@ from gpualgo._lazy.expression_cache import ExpressionCache
 from gpualgo._operators.tokens import same
 from gpualgo.lazy import reductions
 from gpualgo.numpy import _call, _ranks
-from gpualgo.numpy import _quantile_methods as methods
 from gpualgo.numpy._call import UNSET, array_of, is_host, numpy_function
 from gpualgo.numpy._ranks import Rows, at_ranks, has_nan, rows_of
 
@@ -106,10 +105,10 @@ def _of_rows(rows: Rows, q: Any, method: str, is_weak: bool, where: str) -> Any:
     if not is_host(q):
         return _ranks.quantiles(rows, q, method, False, None, where)
     if not q.ndim:
-        ranks = methods.single_ranks(rows.length, q.item(), q.dtype, method, is_weak, rows.dtype)
+        ranks = _ranks.single_ranks(rows.length, q.item(), q.dtype, method, is_weak, rows.dtype)
         element, last = at_ranks(rows, [int(ranks.low), int(ranks.high)])
         return _single_quantile(rows, method, element, last, ranks, (), None)
-    ranks = methods.ranks_of(rows.length, q, method, is_weak, rows.dtype)
+    ranks = _ranks.ranks_of(rows.length, q, method, is_weak, rows.dtype)
     out = _call.new(rows.x, (*q.shape, *rows.shape), ranks.kind, where)
     if not q.size:
         return out
@@ -135,7 +134,7 @@ def _single_quantile(
 def _mean_of_nothing(rows: Rows, where: str) -> Any:
     if np.prod(rows.shape, dtype=object):
         _call.warn("Mean of empty slice")
-    kind = methods.result_dtype(_HALF.dtype, methods.MEDIAN, False, rows.dtype)
+    kind = _ranks.result_dtype(_HALF.dtype, _ranks.MEDIAN, False, rows.dtype)
     nan = complex(np.nan, np.nan) if kind.kind == "c" else np.nan
     return _call.copy_to_device_of(rows.x, np.full(rows.shape, nan, kind), where)
 
@@ -158,13 +157,13 @@ def _is_left_to_numpy(
     if skips_nan:
         few = _FEW_WITH_NAN if axis is None else _FEW_WITH_NAN_IN_ROWS
         return _call.is_few(a.size, few if weights is None else _FEW_WITH_WEIGHTS)
-    if hasattr(q, "dtype") and methods.counting(q, a.size) is not q:
+    if hasattr(q, "dtype") and _ranks.counting(q, a.size) is not q:
         return False
     if weights is not None:
         return _call.is_few(a.size, _FEW_WITH_WEIGHTS)
     if own.kind == "f":
         return _call.is_few(a.size, _call.FEW)
-    is_chosen_integer = own.kind in "iu" and own.itemsize > 1 and method in methods.DISCRETE_METHODS
+    is_chosen_integer = own.kind in "iu" and own.itemsize > 1 and method in _ranks.DISCRETE_METHODS
     return is_chosen_integer and _call.is_few(a.size, _call.ALL)
 
 
@@ -195,7 +194,7 @@ def _define(
         out = _call.out_of(out, where)
         is_weak = type(q) in (int, float)
         fractions = fractions_of(q, is_percent, where)
-        methods.check(method, where)
+        _ranks.check(method, where)
         rows, shape = rows_of(a, axis, where), tuple(fractions.shape)
         if skips and is_empty:  # whatever q is, as in NumPy
             value, shape = _mean_of_nothing(rows, where), ()
@@ -207,7 +206,7 @@ def _define(
             value = _ranks.nan_quantiles(rows, fractions, method, is_weak, lengths, where)
         else:
             is_bool = own.kind == "b" and not skips  # NumPy does not subtract bools
-            if is_bool and not methods.is_picking(_call.dtype_of(fractions, where), method):
+            if is_bool and not _ranks.is_picking(_call.dtype_of(fractions, where), method):
                 raise TypeError(f"{where}: bools cannot be interpolated; use method='nearest'")
             if not rows.length and (has_nan(own) or 0 not in shape):
                 raise IndexError(f"{where}: rows of a have no elements")
@@ -228,9 +227,9 @@ def _define(
         if not rows.length or (skips_nan and 0 in rows.shape):
             value = _mean_of_nothing(rows, name)
         elif skips_nan and (lengths := _lengths_of(rows)) is not None:
-            value = _ranks.nan_quantiles(rows, _HALF, methods.MEDIAN, False, lengths, name)
+            value = _ranks.nan_quantiles(rows, _HALF, _ranks.MEDIAN, False, lengths, name)
         else:
-            value = _of_rows(rows, _HALF, methods.MEDIAN, False, name)
+            value = _of_rows(rows, _HALF, _ranks.MEDIAN, False, name)
         casting = _nan_casting(rows) if skips_nan else "unsafe"
         return _finish(value, rows, (), keepdims, out, casting, name)
 

@@ -1,10 +1,10 @@
-"""Quantiles whose ranks are computed on the device of the rows: by row, or for q on a GPU."""
+"""Quantiles of rows: their ranks by NumPy's methods, the elements of these, interpolation."""
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,8 +18,165 @@ from gpualgo._lazy.expression_cache import ExpressionCache
 from gpualgo._operators.tokens import same, second
 from gpualgo._pipeline import checks
 from gpualgo.numpy import _call, _folds, _orders
-from gpualgo.numpy import _quantile_methods as methods
-from gpualgo.numpy._call import NotTaken, array_of, is_host
+from gpualgo.numpy._call import Dtype, NotTaken, array_of, is_host
+
+# --- Positions of quantiles among sorted elements for each method, bit for bit as in NumPy.
+#
+# R. J. Hyndman and Y. Fan, "Sample Quantiles in Statistical Packages", The American Statistician
+# 50(4), 1996, doi:10.1080/00031305.1996.10473566. Each function takes the number n of elements,
+# n - 1 and q in one dtype: host arrays, or numbers in a kernel.
+
+
+def _closest_observation(n: Any, most: Any, q: Any) -> Any:
+    position = n * q - 1 - 0.5
+    below = np.floor(position)
+    is_even = (position - below == 0) & (below % 2 == 1)
+    return np.maximum(np.where(is_even, below, below + 1), 0)
+
+
+def _linear(n: Any, most: Any, q: Any) -> Any:
+    return most * q
+
+
+MEDIAN = "median"  # of q = 0.5, not a caller's: positions are linear, between two is their mean
+
+# Methods that choose one element.
+DISCRETE_METHODS: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "inverted_cdf": lambda n, most, q: np.maximum(np.ceil(n * q - 1), 0),
+    "closest_observation": _closest_observation,
+    "lower": lambda n, most, q: np.floor(most * q),
+    "higher": lambda n, most, q: np.ceil(most * q),
+    "nearest": lambda n, most, q: np.rint(most * q),
+}
+# Methods that interpolate between two elements.
+INTERPOLATING_METHODS: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "averaged_inverted_cdf": lambda n, most, q: n * q - 1,
+    "interpolated_inverted_cdf": lambda n, most, q: n * q + (0 + q * 0) - 1,
+    "hazen": lambda n, most, q: n * q + (0.5 + q * (1 - 0.5 - 0.5)) - 1,
+    "weibull": lambda n, most, q: n * q + (0 + q * 1) - 1,
+    "linear": _linear,
+    "median_unbiased": lambda n, most, q: n * q + (1 / 3.0 + q * (1 - 1 / 3.0 - 1 / 3.0)) - 1,
+    "normal_unbiased": lambda n, most, q: n * q + (3 / 8.0 + q * (1 - 3 / 8.0 - 3 / 8.0)) - 1,
+    "midpoint": lambda n, most, q: 0.5 * (np.floor(most * q) + np.ceil(most * q)),
+}
+
+
+# The interpolation fraction, from a position and its fractional part, if it is another.
+_FRACTIONS: dict[str, Callable[[Any, Any], Any]] = {
+    "averaged_inverted_cdf": lambda position, fraction: np.where(fraction == 0, 0.5, 1.0),
+    "midpoint": lambda position, fraction: np.where(position % 1 == 0, 0.0, 0.5),
+}
+
+
+MOST_FRACTION = 2.0  # at the last element, where it has no effect: float16 cannot hold more
+
+
+@functools.cache
+def ranks_by(method: str) -> Callable[..., tuple[Any, Any, Any]]:
+    """Return a function for the ranks on both sides of a quantile and the fraction between them.
+
+    It takes host arrays, or numbers in a kernel.
+    """
+    if method in DISCRETE_METHODS:
+        rank_of = DISCRETE_METHODS[method]
+
+        def rank(count: Any, n: Any, most: Any, q: Any) -> tuple[Any, Any, Any]:
+            found = np.clip(np.int64(rank_of(n, most, q)), 0, np.maximum(count - 1, 0))
+            return found, found, 0.0
+
+        return rank
+    position_of = INTERPOLATING_METHODS.get(method, _linear)
+    fraction_of = _FRACTIONS.get(method, lambda position, fraction: fraction)
+
+    def ranks(count: Any, n: Any, most: Any, q: Any) -> tuple[Any, Any, Any]:
+        position = position_of(n, most, q)
+        is_last, is_before = position >= most, position < 0
+        below = np.where(is_last, -1, np.where(is_before, 0, np.floor(position)))  # -1 as in NumPy
+        low = np.where(is_last, np.maximum(count - 1, 0), np.int64(below))
+        fraction = np.minimum(fraction_of(position, position - below), MOST_FRACTION)
+        return low, np.where(is_last | is_before, low, low + 1), fraction
+
+    return ranks
+
+
+class Ranks(NamedTuple):
+    """Ranks and fractions of quantiles; each array has the shape of q."""
+
+    low: Any
+    high: Any
+    fraction: Any  # of interpolation; None: the element itself
+    complement: Any  # 1 - fraction
+    kind: Dtype  # of the result
+
+
+def check(method: Any, where: str) -> None:
+    if method not in DISCRETE_METHODS and method not in INTERPOLATING_METHODS:
+        names = ", ".join([*DISCRETE_METHODS, *INTERPOLATING_METHODS])
+        raise ValueError(f"{where}: {shown(method)} is unknown; use one of {names}")
+
+
+@functools.lru_cache(256, typed=True)
+def single_ranks(count: int, q: Any, kind: Dtype, method: str, is_weak: bool, own: Dtype) -> Ranks:
+    """Return the ranks of one quantile, a number of a dtype."""
+    return ranks_of(count, np.asarray(q, kind), method, is_weak, own)
+
+
+def ranks_of(count: Any, q: Any, method: str, is_weak: bool, own: Dtype) -> Ranks:
+    """Return the ranks of quantiles of `count` elements of a dtype.
+
+    An array of counts is broadcast against q; for a count of 0 the rank is 0.
+    """
+    count, kind = np.asarray(count), result_dtype(q.dtype, method, is_weak, own)
+    if method == MEDIAN:
+        low, high, half = (count - (count > 0)) // 2, count // 2, 0.5 * (1 - count % 2)
+        is_one = not half.ndim and not half  # of an odd number
+        return Ranks(low, high, None if is_one else half, half, kind)
+    if q.dtype.kind in "biu":
+        is_element = own.kind in "biu" or is_picking(q.dtype, method)
+        method, q = ("lower" if is_element else method), q.astype(np.float64)
+    q_dtype, q = q.dtype, counting(q, count.max(initial=0))
+    with np.errstate(all="ignore"):
+        n, most = count.astype(q.dtype), (count - 1).astype(q.dtype)
+        low, high, fraction = map(np.asarray, ranks_by(method)(count, n, most, q))
+    if method in DISCRETE_METHODS:
+        return Ranks(low, high, None, None, kind)
+    fraction = fraction.astype(q_dtype)
+    if is_weak:
+        wide = np.asarray(fraction, np.float64)
+        return Ranks(low, high, wide.astype(kind), (1 - wide).astype(kind), kind)
+    return Ranks(low, high, fraction, np.asarray(1 - fraction), kind)
+
+
+_MOST_IN_FLOAT16 = 65_519  # larger integers are infinite in float16
+
+
+def counting(q: Any, length: int) -> Any:
+    """Return q in a dtype that can represent ranks of so many elements.
+
+    NumPy computes ranks in q's dtype: float16 gives NaN or the last element for more elements.
+    """
+    is_beyond = q.dtype == np.float16 and length > _MOST_IN_FLOAT16
+    return q.astype(np.float64) if is_beyond else q
+
+
+def is_picking(q: Dtype, method: str) -> bool:
+    """Return whether results are elements, without interpolation, for q of a dtype."""
+    return method in DISCRETE_METHODS or (method == "linear" and q.kind in "biu")
+
+
+def result_dtype(q: Dtype, method: str, is_weak: bool, own: Dtype) -> Dtype:
+    """Return the dtype of quantiles by NumPy's arithmetic, for q of a dtype."""
+    if method == MEDIAN:
+        return np.dtype(np.float64) if own.kind in "biu" else own
+    if is_picking(q, method):
+        return own
+    if is_weak:
+        return np.dtype((np.zeros(1, own) * 0.5).dtype)
+    if q.kind in "biu":
+        integer_methods = ("averaged_inverted_cdf", "interpolated_inverted_cdf", "weibull")
+        q = np.dtype(np.int64 if method in integer_methods else np.float64)
+    return np.dtype((np.zeros(1, own) * np.zeros(1, q)).dtype)
+
 
 # --- Elements of given ranks along axes: by selection for few ranks, else by one sort.
 
@@ -28,7 +185,7 @@ class Rows(NamedTuple):
     """An array and the axis (None: all axes) along which ranks are counted."""
 
     x: Any
-    dtype: np.dtype[Any]
+    dtype: Dtype
     axis: int | None
     length: int  # of a row
     shape: tuple[int, ...]  # of the other axes
@@ -56,7 +213,7 @@ def rows_of(a: Any, axis: Any, where: str) -> Rows:
     return Rows(a, dtype, along, count, other_shape, keepdims_shape)
 
 
-def has_nan(dtype: np.dtype[Any]) -> bool:
+def has_nan(dtype: Dtype) -> bool:
     return dtypes.kind(dtype) in "fc"
 
 
@@ -183,7 +340,7 @@ _WIDE = ExpressionCache(_convert_and_apply)
 
 def lerp_of(own: Any, kind: Any, method: str) -> tuple[Any, Any]:
     """Return NumPy's `_lerp` between elements, and the dtype to which these are converted."""
-    if method == methods.MEDIAN:
+    if method == MEDIAN:
         return _middle, np.dtype(np.float32) if kind.itemsize == 2 else kind
     if own.kind in "iu":
         return (_lerp_long, own) if own.itemsize == 8 else (_lerp, kind)
@@ -191,32 +348,6 @@ def lerp_of(own: Any, kind: Any, method: str) -> tuple[Any, Any]:
 
 
 _SMALL = 1 << 16
-
-
-@cache
-def _ranks_by(method: str) -> Any:
-    """Return an operator for the ranks on both sides of a quantile and the fraction."""
-    if method in methods.DISCRETE_METHODS:
-        fn = methods.DISCRETE_METHODS[method]
-
-        def rank_of(length: Any, n: Any, most: Any, q: Any) -> Any:
-            rank = min(max(np.int64(fn(n, most, q)), 0), max(length - 1, 0))
-            return rank, rank, 0.0
-
-        return rank_of
-    fn, fraction_of = methods.position_of(method), methods.fraction_of(method)
-
-    def ranks(length: Any, n: Any, most: Any, q: Any) -> Any:
-        position = fn(n, most, q)
-        if position >= most:  # NumPy uses -1 for the last element's index
-            fraction = min(np.float64(fraction_of(position, position + 1)), 2.0)  # MOST_FRACTION
-            return max(length - 1, 0), max(length - 1, 0), fraction
-        if position < 0:
-            return np.int64(0), np.int64(0), np.float64(fraction_of(position, position))
-        below = np.int64(np.floor(position))
-        return below, below + 1, np.float64(fraction_of(position, position - np.floor(position)))
-
-    return ranks
 
 
 class SortedRows:
@@ -251,32 +382,32 @@ def quantiles(rows: Rows, q: Any, method: str, is_weak: bool, lengths: Any, wher
     NaN in a row makes its result NaN.
     """
     q_dtype = _call.dtype_of(q, where)
-    kind = methods.result_dtype(q_dtype, method, is_weak, rows.dtype)
-    is_picking, is_median = methods.is_picking(q_dtype, method), method == methods.MEDIAN
+    kind = result_dtype(q_dtype, method, is_weak, rows.dtype)
+    picks, is_median = is_picking(q_dtype, method), method == MEDIAN
     inputs = (sorted_rows(rows), None if is_median else q, lengths)
     value = _QUANTILES(
         tuple([x for x in inputs if x is not None]), where, *extents_of(rows),
-        (*q.shape, *rows.shape), method, is_weak, is_picking, kind,
+        (*q.shape, *rows.shape), method, is_weak, picks, kind,
     )  # fmt: skip
     return transform(same, value, dtype=kind)
 
 
 def _quantiles(*args: Any) -> Any:
     """Return quantiles of sorted rows, lazily."""
-    rows, *arrays, outer, length, inner, shape, method, is_weak, is_picking, kind = args
-    is_median = method == methods.MEDIAN
+    rows, *arrays, outer, length, inner, shape, method, is_weak, picks, kind = args
+    is_median = method == MEDIAN
     q, *lengths = (lazy.full((1,), 0.5), *arrays) if is_median else arrays
     ordered, dtype = SortedRows(rows, outer, length, inner), rows.dtype
     q_dtype, q = q.dtype, q.reshape(-1, 1, 1)
     if q_dtype.kind in "biu":
-        method, q = ("lower" if is_picking else method), q.astype(np.float64)
-    q = methods.counting(q, length)
+        method, q = ("lower" if picks else method), q.astype(np.float64)
+    q = counting(q, length)
     count = ordered.across(lengths[0]) if lengths else lazy.transform(second, q, np.int64(length))
     n, most = count.astype(q.dtype), (count - 1).astype(q.dtype)
-    ranks = lazy.transform(_ranks_by(method), count, n, most, q)
+    ranks = lazy.transform(ranks_by(method), count, n, most, q)
     low, high, fraction = (ranks[name] for name in ranks.dtype.names or ())
     value = ordered.at(low)
-    if not is_picking:
+    if not picks:
         weights = kind if is_weak else q.dtype if q_dtype.kind in "biu" else q_dtype
         op, wide = lerp_of(dtype, kind, method)
         pair = (x if x.dtype == wide else x.astype(wide) for x in (value, ordered.at(high)))
@@ -308,11 +439,11 @@ def gathered(rows: Rows, ordered: Any, ranks: Any) -> Any:
 def nan_quantiles(rows: Rows, q: Any, method: str, is_weak: bool, lengths: Any, where: str) -> Any:
     """Return quantiles of rows, of which the first `lengths` elements in sorted order count."""
     if not (is_host(q) and is_small(rows, q.size)):
-        if not is_host(rows.x) and is_host(q) and method != methods.MEDIAN:
+        if not is_host(rows.x) and is_host(q) and method != MEDIAN:
             q = _call.copy_to_device_of(rows.x, q, where)
         return quantiles(rows, q, method, is_weak, lengths, where)
     q = q.reshape((*q.shape, *(1,) * len(rows.shape)))
-    ranks = methods.ranks_of(lengths, q, method, is_weak, rows.dtype)
+    ranks = ranks_of(lengths, q, method, is_weak, rows.dtype)
     ordered = sorted_rows(rows)
     low, high = (gathered(rows, ordered, one) for one in (ranks.low, ranks.high))
     if ranks.fraction is None:

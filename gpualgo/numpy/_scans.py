@@ -281,7 +281,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: Any = -1) -> Any:
         areas = _AREAS((y,), name, axis, dx, type(dx))
     else:
         areas = _areas(lazy_of(y), axis, _call.number_of(array_of(dx, f"{name}: dx")))
-    return reduced(np.add, areas, axis, None, None, False, UNSET, UNSET, name)
+    return reduced(np.add, areas, name, axis)
 
 
 def _sides(x: Any, axis: int) -> tuple[Any, Any]:

@@ -46,9 +46,7 @@ def _all(value: bool, like: Any) -> Any:
 
 def _among(x: Any, others: Any, invert: bool) -> Any:
     """Search elements in others of the same dtype, after sorting these."""
-    is_complex = _call.dtype_of(others, "isin").kind == "c"
-    in_order = _orders.complex_in_order if is_complex else sorting.in_order
-    keys, _ = in_order(others, False)
+    is_complex, (keys, _) = _kind(others) == "c", _sorted(others, False)
     if not is_complex and _orders.is_short_on_gpu(keys, "isin"):
         return transform(_orders.membership_of(keys, invert), x)
     x = copy(x) if is_lazy(x) else x
@@ -230,8 +228,7 @@ def distinct(x: Any, wanted: Any, equal_nan: bool) -> tuple[Any, ...]:
         return result if any(wanted) else (result,)
     if is_lazy(x):
         x = copy(x)
-    in_order = _orders.complex_in_order if kind == "c" else sorting.in_order
-    keys, order = in_order(x, wanted.indices or wanted.inverse)
+    keys, order = _sorted(x, wanted.indices or wanted.inverse)
     eq, differs = (None, None) if equal_nan else (np.equal, _differs)
     if not any(wanted):
         return (firsts_of_runs(keys, eq, False, "unique", None, None, None),)

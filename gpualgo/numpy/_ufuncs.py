@@ -19,9 +19,8 @@ from gpualgo._operators.numpy_rules import table
 from gpualgo._pipeline import checks
 from gpualgo.lazy import asarray as lazy_of
 from gpualgo.lazy import reductions
-from gpualgo.numpy import _call, _loops, _ufunc_methods
+from gpualgo.numpy import _call, _folds, _loops
 from gpualgo.numpy._call import ARRAY_TYPES, UNSET, NotTaken, array_of
-from gpualgo.numpy._folds import accumulated, reduced
 
 # --- Docstrings of ufuncs, generated on access: NumPy's first line and an example.
 
@@ -414,7 +413,7 @@ class UFunc:
         """
 
         def run(x: Any, out: Any, name: str) -> Any:
-            return reduced(self._native, x, axis, dtype, out, keepdims, initial, where, name)
+            return _folds.reduced(self._native, x, name, axis, dtype, out, keepdims, initial, where)
 
         options = {"keepdims": keepdims, "initial": initial, "where": where}
         return self._combine("reduce", run, array, (axis,), dtype, out, **options)
@@ -430,7 +429,7 @@ class UFunc:
 
         def run(x: Any, out: Any, name: str) -> Any:
             along = _single_axis(axis, x.ndim, name)
-            return accumulated(self._native, x, along, dtype, out, name)
+            return _folds.accumulated(self._native, x, along, dtype, out, name)
 
         return self._combine("accumulate", run, array, (axis,), dtype, out)
 
@@ -478,7 +477,7 @@ class UFunc:
 
     def at(self, a: Any, indices: Any, b: Any = None, /) -> None:
         """Combine elements of an array in place with others, by index; see `numpy.ufunc.at`."""
-        _ufunc_methods.at(self._native, a, indices, b, f"{self.__name__}.at")
+        _folds.at(self._native, a, indices, b, f"{self.__name__}.at")
 
     def reduceat(
         self, array: Any, indices: Any, axis: Any = 0, dtype: Any = None, out: Any = None
@@ -487,7 +486,7 @@ class UFunc:
 
         def run(x: Any, out: Any, name: str) -> Any:
             along = _call.axis_of(axis, x.ndim, name)
-            return _ufunc_methods.reduceat(self._native, x, indices, along, dtype, out, name)
+            return _folds.reduceat(self._native, x, indices, along, dtype, out, name)
 
         return self._combine("reduceat", run, array, (indices, axis), dtype, out)
 
@@ -517,5 +516,5 @@ def _all_ufuncs() -> dict[str, UFunc]:
 
 UFUNCS = _all_ufuncs()
 for _name, _ufunc in UFUNCS.items():
-    _call.TABLE[_name] = _call.Entry(_name, _ufunc, _ufunc._native, PASSES, differs(_ufunc._native))
+    _call.TABLE[_name] = _call.Entry(_name, _ufunc, _ufunc._native, differs(_ufunc._native))
 UFunc.__doc__ = Doc(UFunc.__doc__ or "")  # type: ignore[assignment]

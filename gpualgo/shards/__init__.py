@@ -1,12 +1,14 @@
 """Arrays sharded over several devices of one host, and the algorithms on them.
 
 https://github.com/gpualgo/gpualgo/blob/main/docs/scale.md tells what each
-reads, sends and waits for.
+reads, sends and waits for. The docstrings in the modules tell what differs from the functions of
+the same names in `gpualgo`.
 """
 
 from __future__ import annotations
 
 from gpualgo._algorithms import show_signatures as _show_signatures
+from gpualgo._distributed import document as _document
 from gpualgo.shards._folds import (
     argmax,
     argmin,
@@ -17,6 +19,9 @@ from gpualgo.shards._folds import (
     inclusive_scan,
     minmax,
     reduce,
+    reduce_by_index,
+    searchsorted,
+    segmented_reduce,
     top_k,
 )
 from gpualgo.shards._sharded import (
@@ -31,7 +36,6 @@ from gpualgo.shards._sharded import (
     unique,
 )
 from gpualgo.shards._shards import ShardedArray, distribute
-from gpualgo.shards._tables import reduce_by_index, searchsorted, segmented_reduce
 
 __all__ = [
     "ShardedArray",
@@ -60,4 +64,6 @@ __all__ = [
     "unique",
 ]
 
-_show_signatures(*(globals()[name] for name in __all__))
+_shown = [globals()[name] for name in __all__]
+_document((one for one in _shown if one not in (ShardedArray, distribute)), "sharded arrays")
+_show_signatures(*_shown)

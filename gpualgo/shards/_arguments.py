@@ -11,8 +11,8 @@ import numpy as np
 
 from gpualgo import _distributed
 from gpualgo._api.explain import describe
-from gpualgo._arrays.forms import Form, flatten_tuple, is_tuple
-from gpualgo._distributed import fields_of
+from gpualgo._arrays.forms import flatten_tuple, is_tuple
+from gpualgo._distributed import fields_of, map_fields
 from gpualgo._operators.operator import is_function
 from gpualgo.shards._devices import Device, contiguous, one_after_another
 from gpualgo.shards._shards import ShardedArray
@@ -72,6 +72,22 @@ class Argument(_distributed.Argument):
         """Return the sharded results of a call that reduced axes which are not sharded."""
         axis = self.first.axis
         return self.built(results, axis if keepdims else axis - sum(a < axis for a in axes))
+
+    def stacked(self, parts: Sequence[Any]) -> list[Any]:
+        """Stack the results of shards on the first device, along a new axis; one for each field."""
+        fields = zip(*(fields_of(part)[0] for part in parts), strict=True)
+        rows = ([x.reshape((1, *x.shape)) for x in arrays] for arrays in fields)
+        return [one_after_another(arrays, self.places[0], self.first.library) for arrays in rows]
+
+    def moved(self, value: Any, index: int) -> Any:
+        """Return a value, as an initial one, with its arrays on the device of a shard."""
+
+        def at_place(x: Any) -> Any:
+            is_torch = type(x).__module__.startswith("torch")
+            is_array = is_torch or hasattr(x, "__cuda_array_interface__")
+            return self.places[index].moved(x, self.first.library) if is_array else x
+
+        return map_fields(at_place, value)
 
     def with_shards(self, parts: Sequence[Sequence[Any]]) -> Argument:
         """Return the argument whose shards are lists of fields, sharded along the first axis."""
@@ -154,21 +170,11 @@ def check_alike(x: ShardedArray, like: ShardedArray, what: str) -> None:
         )
 
 
-def infer_result(
-    function: Callable[..., Any], place: Device, *args: Any, **options: Any
-) -> tuple[Dtypes, Form | None]:
-    """Check a call and return the dtypes of its results and their form, without running it."""
+def infer_result(function: Callable[..., Any], place: Device, *args: Any, **options: Any) -> Dtypes:
+    """Check a call and return the dtypes of its results, without running it."""
     with place.running():
         request = describe(function.__name__, function, args, options)
-    dtypes = tuple(result.dtype for result in request.problem.results)
-    return dtypes, request.problem.form
-
-
-def stack_results(parts: Sequence[Any], place: Device, library: Any) -> list[Any]:
-    """Stack the results of several devices on one, along a new first axis; one for each field."""
-    fields = zip(*(fields_of(part)[0] for part in parts), strict=True)
-    rows = ([x.reshape((1, *x.shape)) for x in arrays] for arrays in fields)
-    return [one_after_another(arrays, place, library) for arrays in rows]
+    return tuple(result.dtype for result in request.problem.results)
 
 
 def is_sharded(value: Any) -> bool:

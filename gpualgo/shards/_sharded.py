@@ -22,44 +22,23 @@ from gpualgo._distributed import MERGES, Order, check_index_dtype, fields_of, jo
 from gpualgo._driver import default_device
 from gpualgo._driver.default_device import CPU
 from gpualgo._pipeline import checks
-from gpualgo.shards import _devices
-from gpualgo.shards._arguments import (
-    Argument,
-    Dtypes,
-    infer_result,
-    parse_argument,
-    parse_predicate,
-    refuse,
-)
-from gpualgo.shards._devices import (
-    all_on_host,
-    can_read,
-    concatenated,
-    cut,
-    local_stream,
-    one_after_another,
-    reading,
-    to_devices,
-)
+from gpualgo.shards import _arguments, _devices
+from gpualgo.shards._arguments import Argument, Dtypes, infer_result, parse_argument, refuse
+from gpualgo.shards._devices import cut
 from gpualgo.shards._folds import exclusive_scan
 from gpualgo.shards._shards import ShardedArray
 
 # --- `transform`: one call per shard.
 
-_TRANSFORM = "transform"
-
 
 def transform(op: Any, *arrays: Any, dtype: Any = None) -> Any:
-    """Return a function applied to each element: ``result[i] = op(a[i], b[i], …)``.
-
-    Parameters and result are those of `gpualgo.transform`; arguments are numbers, and arrays of one
-    shape that are sharded alike. The result is sharded like them. Nothing is copied between
-    devices, and the host does not wait.
+    """Arguments are numbers, and arrays of one shape that are sharded alike. The result is sharded
+    like them. Nothing is copied between devices, and the host does not wait.
     """
     arguments, first = list(arrays), None
     for k, x in enumerate(arrays):
         if not is_scalar(x):
-            arguments[k] = parse_argument(x, _TRANSFORM, f"argument {k}", first and first.first)
+            arguments[k] = parse_argument(x, "transform", f"argument {k}", first and first.first)
             first = first or arguments[k]
     assert first is not None  # the caller dispatches here only for sharded arguments
 
@@ -74,16 +53,11 @@ def transform(op: Any, *arrays: Any, dtype: Any = None) -> Any:
 
 
 def adjacent_difference(x: Any, op: Any = operator.sub, *, axis: Any = -1) -> Any:
-    """Return elements combined with the one before: ``y[0] = x[0]``, ``y[i] = op(x[i], x[i-1])``.
-
-    Parameters are those of `gpualgo.adjacent_difference`; the result is sharded like x. Along the
-    sharded axis the last element of each shard, or row, is copied to the next device. The host does
-    not wait.
+    """The result is sharded like x. Along the sharded axis the last element of each shard, or row,
+    is copied to the next device. The host does not wait.
     """
     where = "adjacent_difference"
-    if axis is None:
-        raise TypeError(f"{where}: axis must be an int, got None")
-    x_arg, line = parse_argument(x, where).line(axis)
+    x_arg, line = parse_argument(x, where).line(checks.integer(axis, "axis", where))
     results = x_arg.run(lambda i: ga.adjacent_difference(x_arg.on(i), op, axis=line))
     if line != x_arg.first.axis:
         return x_arg.built(results, x_arg.first.axis)
@@ -91,7 +65,7 @@ def adjacent_difference(x: Any, op: Any = operator.sub, *, axis: Any = -1) -> An
     for before, i in pairwise(x_arg.full):
         n = x_arg.first.lengths[before]
         moves += [(x_arg.places[i], cut(x.shards[before], line, n - 1, n)) for x in x_arg.arrays]
-    moved = iter(to_devices(moves, x_arg.first.library))
+    moved = iter(_devices.to_devices(moves, x_arg.first.library))
 
     def first(i: int) -> None:
         last = x_arg.packed([next(moved) for _ in x_arg.arrays])
@@ -105,16 +79,11 @@ def adjacent_difference(x: Any, op: Any = operator.sub, *, axis: Any = -1) -> An
 
 # --- `select`: filters each shard and redistributes the result evenly.
 
-_SELECT = "select"
-_COUNT_DTYPE = np.dtype(np.int64)
-
 
 def select(x: Any, predicate: Any, *, balance: Any = True) -> Any:
-    """Return the elements for which a predicate is true, in their order: ``x[predicate(x)]``.
-
-    Parameters are those of `gpualgo.select`, with arrays that are sharded alike; arrays of several
-    dimensions must be sharded along the first. The result is one-dimensional. Its shards have equal
-    lengths; with ``balance=False`` elements stay on their devices.
+    """Arrays are sharded alike, those of several dimensions along the first. The result is
+    one-dimensional. Its shards have equal lengths; with ``balance=False`` elements stay on their
+    devices.
 
     Notes
     -----
@@ -122,9 +91,9 @@ def select(x: Any, predicate: Any, *, balance: Any = True) -> Any:
     once for the number of elements of all devices; then elements are copied to the devices of their
     shards, which takes about as long as the selection.
     """
-    balance = checks.flag_argument(balance, "balance", _SELECT)
-    x_arg, arguments = parse_predicate(_SELECT, x, predicate, is_flat=True)
-    (*dtypes, _), _ = infer_result(ga.select, x_arg.places[0], *arguments(0))
+    balance = checks.flag_argument(balance, "balance", "select")
+    x_arg, arguments = _arguments.parse_predicate("select", x, predicate, is_flat=True)
+    *dtypes, _ = infer_result(ga.select, x_arg.places[0], *arguments(0))
     kept = call_with_counts(ga.select, x_arg, arguments, tuple(dtypes), x_arg.packed)
     if not balance:
         return x_arg.built([x_arg.packed(parts) for parts in kept])
@@ -141,10 +110,7 @@ def select(x: Any, predicate: Any, *, balance: Any = True) -> Any:
 
 
 def run_length_encode(x: Any, *, eq: Any = None) -> Any:
-    """Return the first element of each run of equal elements, and the lengths of the runs.
-
-    Parameters and result are those of `gpualgo.run_length_encode`, with sharded arrays for arrays;
-    those of several dimensions must be sharded along the first. A run is in the shard where it
+    """Arrays of several dimensions must be sharded along the first. A run is in the shard where it
     begins.
 
     Notes
@@ -155,7 +121,7 @@ def run_length_encode(x: Any, *, eq: Any = None) -> Any:
     where = "run_length_encode"
     x_arg = parse_argument(x, where).flat()
     first, pack = x_arg.first, x_arg.packed
-    (*dtypes, _), _ = infer_result(ga.run_length_encode, x_arg.places[0], x_arg.on(0), eq=eq)
+    *dtypes, _ = infer_result(ga.run_length_encode, x_arg.places[0], x_arg.on(0), eq=eq)
     parts = call_with_counts(
         ga.run_length_encode, x_arg, lambda i: (x_arg.on(i),), tuple(dtypes),
         lambda parts: (pack(parts[:-1]), parts[-1]), eq=eq,
@@ -166,11 +132,11 @@ def run_length_encode(x: Any, *, eq: Any = None) -> Any:
         n = first.lengths[before]
         ends = [[cut(x.shards[before], 0, n - 1, n), cut(x.shards[i], 0, 0, 1)]
                 for x in x_arg.arrays]  # fmt: skip
-        both = [one_after_another(each, x_arg.places[i], first.library) for each in ends]
+        both = [_devices.one_after_another(each, x_arg.places[i], first.library) for each in ends]
         (found,) = x_arg.run(lambda _: ga.run_length_encode(pack(both), eq=eq), [i])
         return bool(found.lengths.shape[0] == 1)
 
-    heads = all_on_host([cut(lengths, 0, 0, 1) for *_, lengths in parts])
+    heads = _devices.all_on_host([cut(lengths, 0, 0, 1) for *_, lengths in parts])
     edges = [(part[-1].shape[0], i, int(heads[i].sum()), i) for i, part in enumerate(parts)]
     found = joints(edges, is_same_run, operator.add)
 
@@ -192,24 +158,22 @@ def call_with_counts(
 ) -> list[list[Any]]:  # fmt: skip
     """Return the arrays that a call gives for each shard, where lengths depend on the data.
 
-    On GPUs all calls are queued, with outputs of maximal length, before the host waits.
+    All calls are queued, with outputs of maximal length, before the host waits.
     """
     first = source.first
-    if source.places[0].number == CPU:
-        results = source.run(lambda i: function(*arguments(i), **options))
-        return [fields_of(result)[0] for result in results]
 
     def queued(i: int) -> list[Any]:
         device, length = first.places[i], first.lengths[i]
         outs = [device.empty((length,), dtype, first.library) for dtype in dtypes]
-        count = device.empty((), _COUNT_DTYPE, first.library)
-        with local_stream(device, (), first.library) as stream:  # done reading once count is known
+        count = device.empty((), np.dtype(np.int64), first.library)
+        # Arguments have been read once the count is known.
+        with _devices.local_stream(device, (), first.library) as stream:
             out_args = {"out": packed(outs), "out_count": count, "stream": stream}
             function(*arguments(i), **out_args, **options)
         return [*outs, count]
 
     outputs = source.run(queued)
-    counts = all_on_host([count for *_, count in outputs])
+    counts = _devices.all_on_host([count for *_, count in outputs])
     return [
         [cut(out, 0, 0, int(count)) for out in outs]
         for (*outs, _), count in zip(outputs, counts, strict=True)
@@ -235,10 +199,10 @@ def keys_at(
     def gathered(i: int) -> list[Any]:
         place, library = keys.places[i], keys.first.library
         slices = [[x.shards[i][slice(*span)] for span in spans[i]] for x in keys.arrays]
-        return [one_after_another(parts, place, library) for parts in slices]
+        return [_devices.one_after_another(parts, place, library) for parts in slices]
 
     fetched = keys.run(gathered)
-    arrays = iter(all_on_host([part for parts in fetched for part in parts]))
+    arrays = iter(_devices.all_on_host([part for parts in fetched for part in parts]))
     result = []
     for run_spans in spans:
         borders = list(accumulate(len(range(*span)) for span in run_spans))[:-1]
@@ -272,7 +236,7 @@ def exchanged(keys: Argument, runs: list[Run], borders: Table) -> list[Run]:
         [cut(run[f], 0, *map(int, borders[i : i + 2, k])) for k, run in enumerate(runs)]
         for f in fields for i in keys.seats
     ]  # fmt: skip
-    arrays = concatenated(parts, places * len(fields), keys.first.library, are_ours=True)
+    arrays = _devices.concatenated(parts, places * len(fields), keys.first.library, are_ours=True)
     return [arrays[i :: len(places)] for i in keys.seats]
 
 
@@ -280,11 +244,8 @@ def radix_sort(
     keys: Any, values: Any = None, *, descending: Any = False, begin_bit: Any = 0,
     end_bit: Any = None, axis: Any = -1,
 ) -> Any:  # fmt: skip
-    """Return stably sorted keys, and values moved with them: ``keys[p]``, p = ``argsort(keys)``.
-
-    Parameters and result are those of `gpualgo.radix_sort`, with arrays that are sharded alike; the
-    result has the same bits, and is sharded like keys. An array of several rows must be sorted
-    along an axis that is not sharded.
+    """Keys and values are sharded alike; the result has the same bits, and is sharded like keys. An
+    array of several rows must be sorted along an axis that is not sharded.
 
     Notes
     -----
@@ -300,7 +261,7 @@ def radix_sort(
 def sort(
     keys: Any, values: Any = None, *, less: Any = None, descending: Any = False, axis: Any = -1
 ) -> Any:
-    """Return keys stably sorted by value, and values moved with them; as `radix_sort`."""
+    """As `radix_sort`; `less` is not supported."""
     if less is not None:
         refuse("sort", "less= is given, and sharded keys are sorted by value", "leave less out")
     return _sort("sort", keys, values, axis, (descending,))
@@ -322,17 +283,15 @@ def _sort(func_name: str, keys: Any, values: Any, axis: Any, options_of_order: A
 
     infer_result(call, k_arg.places[0], k_arg.on(0), **options(0))
     if sort_axis != first.axis:
-        rows = k_arg.run(lambda i: call(k_arg.on(i), **options(i)))
-        if v_arg is None:
-            return k_arg.built(rows, first.axis)
-        return tuple(k_arg.built(each, first.axis) for each in zip(*rows, strict=True))
+        return k_arg.mapped(lambda i: call(k_arg.on(i), **options(i)))
     k_arg.require_one_row(sort_axis)
-    pieces = long_row(k_arg, v_arg, order)
     count = len(k_arg.arrays)
-    sorted_keys = k_arg.built([k_arg.packed(run[:count]) for run in pieces])
-    if v_arg is None:
-        return sorted_keys
-    return sorted_keys, k_arg.built([v_arg.packed(run[count:]) for run in pieces])
+
+    def packed(run: Run) -> Any:
+        sorted_keys = k_arg.packed(run[:count])
+        return sorted_keys if v_arg is None else (sorted_keys, v_arg.packed(run[count:]))
+
+    return k_arg.built([packed(run) for run in long_row(k_arg, v_arg, order)])
 
 
 def long_row(
@@ -347,8 +306,8 @@ def long_row(
     views = [[view_of(x, "a run") for x in run] for run in runs]
     arrays = [x for run in runs for x in run]
     is_read = len(runs) > 1 and order.has_all_bits and can_merge(views, count)
-    if is_read and can_read(keys.places, arrays):
-        with reading(keys.places, arrays, keys.first.library):
+    if is_read and _devices.can_read(keys.places, arrays):
+        with _devices.reading(keys.places, arrays, keys.first.library):
             return _merged(keys, order, views, index_dtype)
     if has_indices:
         starts, local = keys.first.starts, runs
@@ -409,7 +368,7 @@ def sorted_runs(
 
     def call(i: int) -> Run:
         shards, place = [x.shards[i] for x in arrays], keys.places[i]
-        with local_stream(place, shards, keys.first.library) as stream:
+        with _devices.local_stream(place, shards, keys.first.library) as stream:
             if has_indices and keys.form is None and place.number != CPU:
                 return [*sort_and_order(shards[0], order.descending, positions, stream)]
             moved = None if values is None else values.on(i)
@@ -425,17 +384,14 @@ def sorted_runs(
 
 
 def argsort(keys: Any, *, descending: Any = False, axis: Any = -1, dtype: Any = None) -> Any:
-    """Return the indices p that sort sharded keys stably: ``keys[p[0]] ≤ keys[p[1]] ≤ …``.
-
-    Parameters and result are those of `gpualgo.argsort`, with sharded arrays for arrays; along the
-    sharded axis the result holds indices into the whole array. Cost and memory are those of
-    `radix_sort` with indices as values.
+    """Along the sharded axis the result holds indices into the whole array. Cost and memory are
+    those of `radix_sort` with indices as values.
     """
     func_name = "argsort"
     key_arg, sort_axis = parse_argument(keys, func_name, "keys").line(axis)
     first = key_arg.first
     options = {"descending": descending, "axis": sort_axis, "dtype": dtype}
-    (dtype_,), _ = infer_result(ga.argsort, key_arg.places[0], key_arg.on(0), **options)
+    (dtype_,) = infer_result(ga.argsort, key_arg.places[0], key_arg.on(0), **options)
     check_index_dtype(dtype_, first.shape[sort_axis])
     if sort_axis != first.axis:
         return key_arg.mapped(lambda i: ga.argsort(key_arg.on(i), **options))
@@ -446,19 +402,14 @@ def argsort(keys: Any, *, descending: Any = False, axis: Any = -1, dtype: Any = 
 
 # --- `reduce_by_key`: reduces each shard by key, then exchanges ranges of keys and reduces again.
 
-_BY_KEY = "reduce_by_key"
-
 
 def reduce_by_key(
     keys: Any, x: Any, init: Any = None, op: Any = operator.add, *, consecutive: Any = False,
     eq: Any = None, dtype: Any = None,
 ) -> Any:  # fmt: skip
-    """Return the elements of each key combined: ``aggregate = init op x[i] op x[j] op …``.
-
-    Parameters and result are those of `gpualgo.reduce_by_key`, with arrays that are sharded alike;
-    arrays of several dimensions must be sharded along the first. Keys may be in any order;
-    `consecutive` is not supported. The result is sharded: distinct keys ascend from shard to shard,
-    and the lengths of shards depend on the data.
+    """Arrays are sharded alike, those of several dimensions along the first. Keys may be in any
+    order; `consecutive` is not supported. The result is sharded: distinct keys ascend from shard to
+    shard, and the lengths of shards depend on the data.
 
     Notes
     -----
@@ -466,13 +417,14 @@ def reduce_by_key(
     the others, and reduces these by key again, in the order of the shards. The host waits for the
     number of keys, for samples of them, and for the bounds of the ranges.
     """
-    if checks.flag_argument(consecutive, "consecutive", _BY_KEY) or eq is not None:
+    where = "reduce_by_key"
+    if checks.flag_argument(consecutive, "consecutive", where) or eq is not None:
         refuse(
-            _BY_KEY, "consecutive= or eq= is given, but runs may continue across shards",
+            where, "consecutive= or eq= is given, but runs may continue across shards",
             "leave it out",
         )  # fmt: skip
-    k_arg = parse_argument(keys, _BY_KEY, "keys")
-    x_arg = parse_argument(x, _BY_KEY, "x", k_arg.first)
+    k_arg = parse_argument(keys, where, "keys")
+    x_arg = parse_argument(x, where, "x", k_arg.first)
     k_arg, x_arg = k_arg.flat(), x_arg.flat()
     return _by_key(k_arg, x_arg.on, x_arg.packed, init, op, dtype)
 
@@ -481,12 +433,9 @@ def unique(
     x: Any, *, consecutive: Any = False, return_index: Any = False, return_inverse: Any = False,
     return_counts: Any = False,
 ) -> Any:  # fmt: skip
-    """Return the distinct elements in ascending order, or the first of each run (`consecutive`).
-
-    Parameters and result are those of `gpualgo.unique`, with sharded arrays for arrays; those of
-    several dimensions must be sharded along the first. `return_inverse` is not supported. The
-    result is sharded like that of `reduce_by_key`, with `consecutive` of `run_length_encode`, which
-    tell the cost.
+    """Arrays of several dimensions must be sharded along the first. `return_inverse` is not
+    supported. The result is sharded like that of `reduce_by_key`, with `consecutive` of
+    `run_length_encode`, which tell the cost.
     """
     where = "unique"
     flags = {"consecutive": consecutive, "return_inverse": return_inverse,
@@ -523,7 +472,7 @@ def _by_key(
 ) -> Any:  # fmt: skip
     """Return the distinct keys and what is combined of each shard's values, of parts packed so."""
     options = {"dtype": dtype, "consecutive": True}  # only checked here; the call sorts first
-    (*dtypes, _), _ = infer_result(
+    *dtypes, _ = infer_result(
         ga.reduce_by_key, k_arg.places[0], k_arg.on(0), values(0), init, op, **options
     )
     count = len(k_arg.arrays)
@@ -554,9 +503,9 @@ def _by_ranges(keys: Argument, runs: list[Run]) -> list[Run]:
     if chosen is not None:
 
         def cuts_of(i: int) -> Any:
-            wanted = to_devices([(keys.places[i], x) for x in chosen], keys.first.library)
+            wanted = _devices.to_devices([(keys.places[i], x) for x in chosen], keys.first.library)
             return ga.searchsorted(distinct.on(i), keys.packed(wanted), side="right")
 
-        cuts = np.stack(all_on_host(keys.run(cuts_of)), 1)
+        cuts = np.stack(_devices.all_on_host(keys.run(cuts_of)), 1)
     ends = [np.zeros((1, len(runs)), np.int64), cuts, np.array([lengths], np.int64)]
     return exchanged(keys, runs, np.concatenate(ends))

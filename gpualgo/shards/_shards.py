@@ -105,25 +105,24 @@ class ShardedArray:
         views = [view_of(x, f"{where}: shard {i}") for i, x in enumerate(shards)]
         first = views[0]
         check_dtype(first.dtype, where)
-        axis_ = checks.axis_of(checks.plain_axis(axis, where, "an int"), len(first.shape), where)
-        if axis_ is None:
-            raise TypeError(f"{where}: axis must be an int, got None")
+        axis = checks.integer(axis, "axis", where)
+        (axis,) = checks.axes_of(axis, len(first.shape), where)
         for i, view in enumerate(views):
             if view.dtype != first.dtype or view.library.name != first.library.name:
                 raise TypeError(
                     f"{where}: shard {i} is {view.dtype} of {view.library.name} and the first "
                     f"{first.dtype} of {first.library.name}; convert it first"
                 )
-            if _other_extents(view.shape, axis_) != _other_extents(first.shape, axis_):
+            if _other_extents(view.shape, axis) != _other_extents(first.shape, axis):
                 raise ValueError(
                     f"{where}: shard {i} has shape {view.shape} and the first {first.shape}; they "
-                    f"may differ along axis {axis_} only"
+                    f"may differ along axis {axis} only"
                 )
         if len({view.device == CPU for view in views}) > 1:
             raise ValueError(f"{where}: some shards are on the host and others on GPUs; move them")
         arrays = [plain(view) for view in views]
         places = [host(i) if v.device == CPU else gpu(v.device) for i, v in enumerate(views)]
-        return cls(arrays, places, axis_)
+        return cls(arrays, places, axis)
 
     @property
     def devices(self) -> tuple[str, ...]:
@@ -266,8 +265,6 @@ def plain(view: View) -> Any:
 
 # --- The public function `distribute`.
 
-_NAME = "distribute"
-
 
 def distribute(
     x: ty.AnyArray | ShardedArray, devices: Sequence[str | int] | str | int | None = None, *,
@@ -309,8 +306,6 @@ def distribute(
         It is called within `gpualgo.graph`, which cannot record it.
     NoDeviceError
         A named GPU does not exist.
-    numpy.exceptions.AxisError
-        The axis is out of range.
     MemoryError
         A shard does not fit its device, which the message names; `x` is unchanged.
 
@@ -326,24 +321,23 @@ def distribute(
     >>> ga.reduce(x, None, max, axis=1)
     array([ 3,  7, 11])
     """
-    refuse_in_graph(_NAME)
+    where = "distribute"
+    refuse_in_graph(where)
     if isinstance(x, ShardedArray):
         pieces, old_axis, library, shape = x.shards, x.axis, x.library, x.shape
         is_host = x.places[0].number == CPU
     else:
-        view = view_of(x, f"{_NAME}: x")
-        check_dtype(view.dtype, _NAME)
+        view = view_of(x, f"{where}: x")
+        check_dtype(view.dtype, where)
         pieces, old_axis, library, shape = (plain(view),), 0, view.library, view.shape
         is_host = view.device == CPU
     if not shape:
         raise ValueError(
-            f"{_NAME}: x has no dimension that can be cut; pass an array that has dimensions"
+            f"{where}: x has no dimension that can be cut; pass an array that has dimensions"
         )
     own = x.places if devices is None and isinstance(x, ShardedArray) else None
-    places = own or parse_devices(devices, _NAME, is_host)
-    new_axis = checks.axis_of(checks.plain_axis(axis, _NAME, "an int"), len(shape), _NAME)
-    if new_axis is None:
-        raise TypeError(f"{_NAME}: axis must be an int, got None")
+    places = own or parse_devices(devices, where, is_host)
+    (new_axis,) = checks.axes_of(checks.integer(axis, "axis", where), len(shape), where)
     lengths = _devices.shares(shape[new_axis], len(places))
     if len(pieces) == 1:
         old_axis = new_axis

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from inspect import cleandoc
 from types import FunctionType
 from typing import Any
 
@@ -51,8 +50,5 @@ def register(op: Any, vjp: Any = None) -> None:
     operators.constant_name(op, vjp, "register", count)
 
 
-# Each docstring ends with an example, whose heading and first line are written here.
-_EXAMPLES = "\n\nExamples\n--------\n>>> import torch, gpualgo.torch as gt\n>>> "
-for _function in map(globals().__getitem__, __all__):
-    _function.__doc__ = cleandoc(_function.__doc__ or "").replace("\n\n>>> ", _EXAMPLES, 1)
-_show_signatures(*(globals()[name] for name in __all__))
+_functions = map(globals().__getitem__, __all__)
+_show_signatures(*_functions, first="import torch, gpualgo.torch as gt")

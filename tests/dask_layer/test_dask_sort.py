@@ -58,6 +58,25 @@ def test_more_chunks_than_go_directly(kind: str) -> None:
     assert len(got.__dask_graph__()) < 3 * 91**1.5  # 91² = 8281
 
 
+@pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.int32, np.uint64])
+@pytest.mark.parametrize("descending", [False, True])
+def test_some_bits(dtype: Any, descending: bool) -> None:
+    """Cuts are between keys that differ in these bits, whatever their others are."""
+    info = np.iinfo(dtype)
+    keys = RNG.integers(info.min, info.max, N, dtype, endpoint=True)
+    for begin, end in ((2, info.bits - 1), (1, 3), (info.bits - 3, None)):
+        options: Any = {"begin_bit": begin, "end_bit": end, "descending": descending}
+        got = built(gd.radix_sort, cut(keys, CHUNKS[1]), np.arange(N), **options)
+        check(got, ga.radix_sort(keys, np.arange(N), **options))
+
+
+def test_docstrings_begin_as_those_of_gpualgo() -> None:
+    for name in gd.__all__:
+        text, own = getattr(ga, name).__doc__, getattr(gd, name).__doc__
+        assert own.startswith(text.partition("\n")[0]), name
+        assert f"those of `gpualgo.{name}`, with dask arrays" in own, name
+
+
 def test_indices_of_other_dtypes() -> None:
     x = cut(KEYS["random"], CHUNKS[0])
     check(built(ga.argsort, x, dtype=np.uint32), ga.argsort(KEYS["random"], dtype=np.uint32))

@@ -12,7 +12,7 @@ from support import Backend, a_few, scaled
 
 import gpualgo as ga
 import gpualgo.numpy as gnp
-from gpualgo.numpy import _quantile_methods
+from gpualgo.numpy import _ranks
 
 X = np.array([[3.5, -1.0, 4.0], [1.5, -5.0, 9.0]])
 FLAT = np.arange(12.0)
@@ -214,7 +214,7 @@ def test_quantiles_of_more_than_float16_counts(name: str) -> None:
 def test_quantiles_of_more_than_float16_counts_in_a_kernel(
     backend: Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_quantile_methods, "_MOST_IN_FLOAT16", 50)
+    monkeypatch.setattr(_ranks, "_MOST_IN_FLOAT16", 50)
     x = np.random.default_rng(0).integers(0, 2000, scaled(2003, emulated=203)).astype(np.float16)
     x[3] = np.nan
     q = backend.to_device(np.linspace(0, 1, 33).astype(np.float16))

@@ -86,6 +86,18 @@ def test_shards_of_any_lengths(backend: Backend, lengths: tuple[int, ...], kind:
     check(ga.radix_sort(x, x)[1], ga.radix_sort(h))
 
 
+@pytest.mark.parametrize("dtype", scaled((np.uint8, np.int16, np.uint64), emulated=(np.int16,)))
+def test_some_bits(backend: Backend, dtype: Any) -> None:
+    """Cuts are between keys that differ in these bits, whatever their others are."""
+    info = np.iinfo(dtype)
+    h = RNG.integers(info.min, info.max, 700, dtype, endpoint=True)
+    places = np.arange(len(h))
+    for begin, end in scaled(((2, info.bits - 1), (info.bits - 3, None)), emulated=((3, 6),)):
+        options: Any = {"begin_bit": begin, "end_bit": end}
+        found = ga.radix_sort(cut(backend, h, 3), cut(backend, places, 3), **options)
+        check(found, ga.radix_sort(h, places, **options))
+
+
 def test_rows(backend: Backend) -> None:
     h = RNG.integers(0, 99, (6, 10))
     x = cut(backend, h, 4)

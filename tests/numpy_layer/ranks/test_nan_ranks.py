@@ -16,12 +16,12 @@ from support import BFLOAT16, Backend, a_few, scaled, since_numpy
 
 import gpualgo as ga
 import gpualgo.numpy as gnp
-from gpualgo.numpy import _quantile_methods, _ranks
+from gpualgo.numpy import _ranks
 
 SMALL = settings(
     max_examples=examples(60, emulated=3), deadline=None, database=None, derandomize=True
 )
-METHODS = [*_quantile_methods.DISCRETE_METHODS, *_quantile_methods.INTERPOLATING_METHODS]
+METHODS = [*_ranks.DISCRETE_METHODS, *_ranks.INTERPOLATING_METHODS]
 FLOATS = [np.dtype(name) for name in ("float16", "float32", "float64")]
 
 

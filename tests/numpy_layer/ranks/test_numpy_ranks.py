@@ -15,12 +15,12 @@ from support import BFLOAT16, Backend, a_few, scaled, since_numpy
 import gpualgo as ga
 import gpualgo.numpy as gnp
 from gpualgo._algorithms.top_k.tuning import LONG
-from gpualgo.numpy import _quantile_methods, _ranks
+from gpualgo.numpy import _ranks
 
 SMALL = settings(
     max_examples=examples(80, emulated=4), deadline=None, database=None, derandomize=True
 )
-METHODS = [*_quantile_methods.DISCRETE_METHODS, *_quantile_methods.INTERPOLATING_METHODS]
+METHODS = [*_ranks.DISCRETE_METHODS, *_ranks.INTERPOLATING_METHODS]
 REAL = [dtype for dtype in DTYPES if dtype.kind in "iuf"]
 # NumPy's differences of few bits overflow.
 PLAIN = [dtype for dtype in REAL if dtype.kind == "f"]

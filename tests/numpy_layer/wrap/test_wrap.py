@@ -80,7 +80,7 @@ def test_arguments_that_are_not_possible_here_are_handed_on(monkeypatch: Any) ->
     def refusing(a: Any, key: Any = None) -> Any:
         raise NotTaken("refused")
 
-    monkeypatch.setitem(TABLE, "argsort", Entry("argsort", refusing, np.argsort, "", ""))
+    monkeypatch.setitem(TABLE, "argsort", Entry("argsort", refusing, np.argsort, ""))
     answer = _wrap.Namespace(np).argsort
     assert answer([3, 1]).tolist() == [1, 0]
     assert answer([3, 1], kind="stable").tolist() == [1, 0]  # a parameter that ours has not
@@ -169,7 +169,7 @@ def test_ufuncs_are_handed_on_with_their_methods(monkeypatch: Any) -> None:
         def reduceat(self, *args: Any) -> None:
             raise NotTaken("reduceat")
 
-    monkeypatch.setitem(TABLE, "add", Entry("add", Ours(), np.add, "", ""))
+    monkeypatch.setitem(TABLE, "add", Entry("add", Ours(), np.add, ""))
     add = _wrap.Namespace(np).add
     assert add(1.0, 2.0) == add.reduce([1.0]) == "ours"
     assert add(1, 2) == 3
