@@ -6,7 +6,6 @@ contributes; `gpualgo.dask` and `gpualgo.shards` run the calls and move data.
 
 from __future__ import annotations
 
-import inspect
 import operator
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -56,16 +55,7 @@ def concatenate(several: Sequence[Parts], axis: int = 0) -> Parts:
     )
 
 
-# --- Docstrings and arguments of public functions.
-
-
-def document(functions: Iterable[Any], arrays: str) -> None:
-    """Begin docstrings, which tell what differs from gpualgo's functions of the same names."""
-    for function in functions:
-        name = function.__name__
-        summary = (getattr(ga, name).__doc__ or "").partition("\n")[0]  # none with python -OO
-        shared = f"Parameters and results are those of `gpualgo.{name}`, with {arrays} for arrays."
-        function.__doc__ = f"{summary}\n\n{shared}\n\n{inspect.getdoc(function) or ''}"
+# --- Arguments.
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,7 @@
 """The algorithms on dask arrays: they build dask graphs, with calls of gpualgo for each chunk.
 
 https://github.com/gpualgo/gpualgo/blob/main/docs/scale.md tells how many
-tasks they take and what workers hold. The docstrings in the modules tell what differs from the
-functions of the same names in `gpualgo`.
+tasks they take and what workers hold.
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ except ImportError as error:
     ) from error
 
 from gpualgo._algorithms import show_signatures as _show_signatures
-from gpualgo._distributed import document as _document
 from gpualgo.dask._folds import (
     exclusive_scan,
     histogram,
@@ -44,6 +42,4 @@ __all__ = [
     "unique",
 ]
 
-_functions = [globals()[name] for name in __all__]
-_document(_functions, "dask arrays")
-_show_signatures(*_functions)
+_show_signatures(*(globals()[name] for name in __all__))

@@ -31,8 +31,11 @@ from gpualgo.dask._tasks import Graph, Index, call_on, pickle_operator, unpack
 
 
 def transform(op: Any, *arguments: Any, dtype: Any = None) -> Any:
-    """Arguments may also be numbers and NumPy or CuPy arrays. Along each axis the result has the
-    chunks of the first array that is not broadcast there. Chunks of unknown size are accepted.
+    """Return a function applied to each element: ``result[i] = op(a[i], b[i], …)``.
+
+    Parameters and result are those of `gpualgo.transform`, with dask arrays for arrays; arguments
+    may also be numbers and NumPy or CuPy arrays. Along each axis the result has the chunks of the
+    first array that is not broadcast there. Chunks of unknown size are accepted.
 
     Notes
     -----
@@ -63,8 +66,10 @@ def transform(op: Any, *arguments: Any, dtype: Any = None) -> Any:
 
 
 def select(x: Any, predicate: Any) -> Any:
-    """The result has a chunk for each of x, of unknown size; ``compute_chunk_sizes()`` computes the
-    sizes.
+    """Return the elements for which a predicate is true, in their order: ``x[predicate(x)]``.
+
+    Parameters and result are those of `gpualgo.select`, with dask arrays for arrays. The result has
+    a chunk for each of x, of unknown size; ``compute_chunk_sizes()`` computes the sizes.
 
     Notes
     -----
@@ -101,8 +106,10 @@ def searchsorted(
     a: Any, v: Any, *, side: str = "left", less: Any = None, descending: Any = False,
     dtype: Any = None,
 ) -> Any:  # fmt: skip
-    """Either of a and v, or both, are dask arrays, and the result has the chunks of v. Chunks of
-    unknown size are accepted.
+    """Return the indices r at which elements belong in a sorted array: ``a[r-1] < v ≤ a[r]``.
+
+    Parameters and result are those of `gpualgo.searchsorted`; a or v, or both, are dask arrays, and
+    the result has the chunks of v. Chunks of unknown size are accepted.
 
     Notes
     -----
@@ -135,7 +142,10 @@ def searchsorted(
 
 
 def top_k(x: Any, k: Any, *, axis: Any = -1, mode: Any = "largest") -> Any:
-    """The result has the same bits, and one chunk along the axis, where chunk sizes must be known.
+    """Return the k largest (or smallest) elements in order, and their indices.
+
+    Parameters and result are those of `gpualgo.top_k`, with dask arrays for arrays. The result has
+    the same bits, and one chunk along the axis, where chunk sizes must be known.
 
     Notes
     -----
@@ -183,9 +193,12 @@ def histogram(
     x: Any, bins: Any, range: Any = None, *, weights: Any = None, axis: Any = None,
     dtype: Any = None,
 ) -> Any:  # fmt: skip
-    """`bins` and `range` must not be dask arrays. Counts and integer sums equal those of a single
-    machine; sums of other weights are rounded once per chunk and once per addition. Chunks of
-    unknown size are accepted.
+    """Return how many samples are in each bin: ``result[i] = #{x : edges[i] <= x < edges[i+1]}``.
+
+    Parameters and result are those of `gpualgo.histogram`, with dask arrays for arrays and for
+    `weights`; `bins` and `range` must not be dask arrays. Counts and integer sums equal those of a
+    single machine; sums of other weights are rounded once per chunk and once per addition. Chunks
+    of unknown size are accepted.
 
     Notes
     -----
@@ -325,8 +338,10 @@ def reduce(
     x: Any, init: Any = None, op: Any = operator.add, *, axis: Any = None, keepdims: bool = False,
     dtype: Any = None,
 ) -> Any:  # fmt: skip
-    """`init` may be a NumPy or dask array with the shape of the result. Chunks of unknown size are
-    accepted.
+    """Return the elements of a dask array combined: ``init op x[0] op x[1] op … op x[n-1]``.
+
+    Parameters and result are those of `gpualgo.reduce`, with dask arrays for arrays; `init` may be
+    a NumPy or dask array with the shape of the result. Chunks of unknown size are accepted.
 
     Notes
     -----
@@ -441,8 +456,11 @@ def inclusive_scan(
     x: Any, init: Any = None, op: Any = operator.add, *, axis: Any = None, reverse: bool = False,
     dtype: Any = None,
 ) -> Any:  # fmt: skip
-    """The result has the chunks of x. If `axis` is None and x has several axes, x is flattened, and
-    dask chooses the chunks. Chunks of unknown size are accepted.
+    """Return each element combined with all before it: ``y[i] = init op x[0] op … op x[i]``.
+
+    Parameters and result are those of `gpualgo.inclusive_scan`, with dask arrays for arrays; the
+    result has the chunks of x. If `axis` is None and x has several axes, x is flattened, and dask
+    chooses the chunks. Chunks of unknown size are accepted.
 
     Notes
     -----
@@ -458,7 +476,11 @@ def exclusive_scan(
     x: Any, init: Any = None, op: Any = operator.add, *, axis: Any = None, reverse: bool = False,
     dtype: Any = None,
 ) -> Any:  # fmt: skip
-    """As `inclusive_scan`; `init` is by default the operator's identity."""
+    """Return all before each element, combined: ``y[0] = init``, ``y[i] = init op … op x[i-1]``.
+
+    As `inclusive_scan`; the default of `init` is the operator's identity, as for
+    `gpualgo.exclusive_scan`.
+    """
     return _scan("exclusive_scan", x, init, op, axis, reverse, dtype)
 
 

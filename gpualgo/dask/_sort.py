@@ -31,7 +31,10 @@ def radix_sort(
     keys: Any, values: Any = None, *, descending: Any = False, begin_bit: Any = 0,
     end_bit: Any = None, axis: Any = -1,
 ) -> Any:  # fmt: skip
-    """The result has the same bits, and the chunks of keys. Chunk sizes must be known.
+    """Return stably sorted keys, and values moved with them: ``keys[p]``, p = ``argsort(keys)``.
+
+    Parameters and result are those of `gpualgo.radix_sort`, with dask arrays for arrays; the result
+    has the same bits, and the chunks of keys. Chunk sizes must be known.
 
     Notes
     -----
@@ -55,7 +58,11 @@ def radix_sort(
 
 
 def argsort(keys: Any, *, descending: Any = False, axis: Any = -1, dtype: Any = None) -> Any:
-    """Cost and memory are those of `radix_sort` with indices as values."""
+    """Return the indices p that sort keys stably: ``keys[p[0]] ≤ keys[p[1]] ≤ …``.
+
+    Parameters and result are those of `gpualgo.argsort`, with dask arrays for arrays; cost and
+    memory are those of `radix_sort` with indices as values.
+    """
     func_name = "argsort"
     k_arg = _inputs.parse_argument(keys, func_name, "keys")
     order = Order(k_arg.form, descending)
@@ -355,8 +362,11 @@ def reduce_by_key(
     keys: Any, x: Any, init: Any = None, op: Any = operator.add, *, consecutive: bool = False,
     eq: Any = None, dtype: Any = None,
 ) -> Any:  # fmt: skip
-    """The result has a chunk for every four chunks of x, with `consecutive` for each, of unknown
-    sizes. Chunks of unknown size are accepted.
+    """Return the elements of each key combined: ``aggregate = init op x[i] op x[j] op …``.
+
+    Parameters and result are those of `gpualgo.reduce_by_key`, with dask arrays for arrays. The
+    result has a chunk for every four chunks of x, with `consecutive` for each, of unknown sizes.
+    Chunks of unknown size are accepted.
 
     Notes
     -----
@@ -401,9 +411,11 @@ def unique(
     x: Any, *, consecutive: bool = False, return_index: bool = False, return_inverse: bool = False,
     return_counts: bool = False,
 ) -> Any:  # fmt: skip
-    """The result has a chunk for every four chunks of x, with `consecutive` for each, of unknown
-    sizes; the inverse has the chunks of x. Chunks of unknown size are accepted, except with
-    `return_index`.
+    """Return the distinct elements in ascending order, or the first of each run (`consecutive`).
+
+    Parameters and result are those of `gpualgo.unique`, with dask arrays for arrays. The result has
+    a chunk for every four chunks of x, with `consecutive` for each, of unknown sizes; the inverse
+    has the chunks of x. Chunks of unknown size are accepted, except with `return_index`.
 
     Notes
     -----

@@ -1,14 +1,12 @@
 """Arrays sharded over several devices of one host, and the algorithms on them.
 
 https://github.com/gpualgo/gpualgo/blob/main/docs/scale.md tells what each
-reads, sends and waits for. The docstrings in the modules tell what differs from the functions of
-the same names in `gpualgo`.
+reads, sends and waits for.
 """
 
 from __future__ import annotations
 
 from gpualgo._algorithms import show_signatures as _show_signatures
-from gpualgo._distributed import document as _document
 from gpualgo.shards._folds import (
     argmax,
     argmin,
@@ -64,6 +62,4 @@ __all__ = [
     "unique",
 ]
 
-_shown = [globals()[name] for name in __all__]
-_document((one for one in _shown if one not in (ShardedArray, distribute)), "sharded arrays")
-_show_signatures(*_shown)
+_show_signatures(*(globals()[name] for name in __all__))

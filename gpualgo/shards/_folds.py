@@ -33,10 +33,12 @@ def histogram(
     x: Any, bins: Any, range: Any = None, *, weights: Any = None, axis: Any = None,
     dtype: Any = None,
 ) -> Any:  # fmt: skip
-    """`x` and `weights` are sharded alike, or `weights` is a number. The result is an array on the
-    first device; if the sharded axis is not counted over, the result is sharded along it. Counts
-    and integer sums equal those of one device; sums of other weights are rounded once per shard and
-    once per addition.
+    """Return how many samples of a sharded array are in each bin, as `gpualgo.histogram` does.
+
+    Parameters are those of `gpualgo.histogram`; `x` and `weights` are sharded alike, or `weights`
+    is a number. The result is an array on the first device; if the sharded axis is not counted
+    over, the result is sharded along it. Counts and integer sums equal those of one device; sums of
+    other weights are rounded once per shard and once per addition.
 
     Notes
     -----
@@ -112,8 +114,11 @@ def reduce(
     x: Any, init: Any = None, op: Any = operator.add, *, axis: Any = None, keepdims: bool = False,
     dtype: Any = None,
 ) -> Any:  # fmt: skip
-    """If the sharded axis is reduced, the result is an array on the first device, where an `init`
-    of several numbers must be, too; otherwise the result is sharded like x.
+    """Return the elements of a sharded array combined: ``init op x[0] op x[1] op … op x[n-1]``.
+
+    Parameters are those of `gpualgo.reduce`, with sharded arrays for arrays. If the sharded axis is
+    reduced, the result is an array on the first device, where an `init` of several numbers must be,
+    too; otherwise the result is sharded like x.
 
     Notes
     -----
@@ -199,8 +204,10 @@ def inclusive_scan(
     x: Any, init: Any = None, op: Any = operator.add, *, axis: Any = None, reverse: bool = False,
     dtype: Any = None,
 ) -> Any:  # fmt: skip
-    """The result is sharded like x. An `init` with a value for each row must be on the first
-    device.
+    """Return each element combined with all before it: ``y[i] = init op x[0] op … op x[i]``.
+
+    Parameters are those of `gpualgo.inclusive_scan`, with sharded arrays for arrays; the result is
+    sharded like x. An `init` with a value for each row must be on the first device.
 
     Notes
     -----
@@ -215,7 +222,11 @@ def exclusive_scan(
     x: Any, init: Any = None, op: Any = operator.add, *, axis: Any = None, reverse: bool = False,
     dtype: Any = None,
 ) -> Any:  # fmt: skip
-    """As `inclusive_scan`; `init` is by default the operator's identity."""
+    """Return all before each element, combined: ``y[0] = init``, ``y[i] = init op … op x[i-1]``.
+
+    As `inclusive_scan`; the default of `init` is the operator's identity, as for
+    `gpualgo.exclusive_scan`.
+    """
     return _scan(ga.exclusive_scan, x, init, op, axis, reverse, dtype)
 
 
@@ -303,7 +314,10 @@ def together(x_arg: Argument, parts: Sequence[Any], combine: Callable[..., Any])
 
 
 def count(x: Any, predicate: Any, *, axis: Any = None, keepdims: Any = False) -> Any:
-    """Along the sharded axis the result is an array on the first device."""
+    """Return the number of elements for which a predicate is true, as `gpualgo.count` does.
+
+    Along the sharded axis the result is an array on the first device.
+    """
     x_arg, arguments_of = _arguments.parse_predicate("count", x, predicate)
     axes, keepdims = x_arg.axes(axis), checks.flag_argument(keepdims, "keepdims", "count")
 
@@ -314,7 +328,11 @@ def count(x: Any, predicate: Any, *, axis: Any = None, keepdims: Any = False) ->
 
 
 def find(x: Any, predicate: Any, *, axis: Any = None) -> Any:
-    """Along the sharded axis the result is an array on the first device. The host does not wait."""
+    """Return the index of the first element for which a predicate is true; -1 if there is none.
+
+    As `gpualgo.find`. Along the sharded axis the result is an array on the first device. The host
+    does not wait.
+    """
     x_arg, arguments_of = _arguments.parse_predicate("find", x, predicate, is_flat=axis is None)
     x_arg, search_axis = x_arg.line(axis)
     starts = x_arg.first.starts if search_axis == x_arg.first.axis else (0,) * len(x_arg.places)
@@ -344,7 +362,10 @@ def _first(a: Any, b: Any) -> Any:
 
 
 def minmax(x: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
-    """Along the sharded axis the result is an array on the first device."""
+    """Return the smallest and the largest element, as `gpualgo.minmax` does.
+
+    Along the sharded axis the result is an array on the first device.
+    """
     x_arg = parse_argument(x, "minmax")
     axes, keepdims = x_arg.axes(axis), checks.flag_argument(keepdims, "keepdims", "minmax")
 
@@ -358,12 +379,19 @@ def minmax(x: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
 
 
 def argmin(x: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
-    """Along the sharded axis, for a single row, the result is an array on the first device."""
+    """Return the index of the smallest element: its first occurrence, or the first NaN.
+
+    As `gpualgo.argmin`; along the sharded axis, for a single row, the result is an array on the
+    first device.
+    """
     return _extreme(ga.argmin, x, axis, keepdims)
 
 
 def argmax(x: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
-    """Along the sharded axis, for a single row, the result is an array on the first device."""
+    """Return the index of the largest element: its first occurrence, or the first NaN.
+
+    As `argmin`.
+    """
     return _extreme(ga.argmax, x, axis, keepdims)
 
 
@@ -396,8 +424,10 @@ def _extreme(function: Any, x: Any, axis: Any, keepdims: Any) -> Any:
 
 
 def top_k(x: Any, k: Any, *, axis: Any = -1, mode: Any = "largest") -> Any:
-    """Along the sharded axis, for a single row, the result is on the first device; along other axes
-    it is sharded like x.
+    """Return the k largest (or smallest) elements in order, and their indices.
+
+    Parameters and result are those of `gpualgo.top_k`. Along the sharded axis, for a single row,
+    the result is on the first device; along other axes it is sharded like x.
 
     Notes
     -----
@@ -445,9 +475,11 @@ def taken_at(x: Any, indices: Any) -> Any:
 def reduce_by_index(
     indices: Any, x: Any, size: int, init: Any = None, op: Any = operator.add, *, dtype: Any = None
 ) -> Any:
-    """Arrays are sharded alike, those of several dimensions along the first. `op` needs an
-    identity, also with `init`. An `init` for each result must be on the first device, where the
-    result is, too.
+    """Return the elements of each index combined: ``result[k] = init op x[i] op x[j] op …``.
+
+    Parameters are those of `gpualgo.reduce_by_index`, with arrays that are sharded alike; arrays of
+    several dimensions must be sharded along the first. `op` needs an identity, also with `init`. An
+    `init` for each result must be on the first device, where the result is, too.
 
     Notes
     -----
@@ -465,8 +497,11 @@ def reduce_by_index(
 def segmented_reduce(
     x: Any, offsets: Any, init: Any = None, op: Any = operator.add, *, dtype: Any = None
 ) -> Any:
-    """`x` is sharded; `offsets` is an array on one device or the host. `op` needs an identity, also
-    with `init`. An `init` for each segment must be on the first device, where the result is, too.
+    """Return each segment's elements combined: ``init op x[offsets[s]] op … op x[offsets[s+1]-1]``.
+
+    Parameters are those of `gpualgo.segmented_reduce`, with a sharded array `x`; `offsets` is an
+    array on one device or the host. `op` needs an identity, also with `init`. An `init` for each
+    segment must be on the first device, where the result is, too.
 
     Notes
     -----
@@ -517,8 +552,11 @@ def searchsorted(
     a: Any, v: Any, *, side: Any = "left", less: Any = None, descending: Any = False,
     dtype: Any = None,
 ) -> Any:  # fmt: skip
-    """One of `a` and `v` is sharded, the other one is on the first device, or on the host if the
-    shards are. If `v` is sharded, so is the result; otherwise it is on the first device.
+    """Return the indices r at which elements belong in a sorted array: ``a[r-1] < v ≤ a[r]``.
+
+    Parameters are those of `gpualgo.searchsorted`. One of `a` and `v` is sharded, the other one is
+    on the first device, or on the host if the shards are. If `v` is sharded, so is the result;
+    otherwise it is on the first device.
 
     Notes
     -----

@@ -32,8 +32,11 @@ from gpualgo.shards._shards import ShardedArray
 
 
 def transform(op: Any, *arrays: Any, dtype: Any = None) -> Any:
-    """Arguments are numbers, and arrays of one shape that are sharded alike. The result is sharded
-    like them. Nothing is copied between devices, and the host does not wait.
+    """Return a function applied to each element: ``result[i] = op(a[i], b[i], …)``.
+
+    Parameters and result are those of `gpualgo.transform`; arguments are numbers, and arrays of one
+    shape that are sharded alike. The result is sharded like them. Nothing is copied between
+    devices, and the host does not wait.
     """
     arguments, first = list(arrays), None
     for k, x in enumerate(arrays):
@@ -53,8 +56,11 @@ def transform(op: Any, *arrays: Any, dtype: Any = None) -> Any:
 
 
 def adjacent_difference(x: Any, op: Any = operator.sub, *, axis: Any = -1) -> Any:
-    """The result is sharded like x. Along the sharded axis the last element of each shard, or row,
-    is copied to the next device. The host does not wait.
+    """Return elements combined with the one before: ``y[0] = x[0]``, ``y[i] = op(x[i], x[i-1])``.
+
+    Parameters are those of `gpualgo.adjacent_difference`; the result is sharded like x. Along the
+    sharded axis the last element of each shard, or row, is copied to the next device. The host does
+    not wait.
     """
     where = "adjacent_difference"
     x_arg, line = parse_argument(x, where).line(checks.integer(axis, "axis", where))
@@ -81,9 +87,11 @@ def adjacent_difference(x: Any, op: Any = operator.sub, *, axis: Any = -1) -> An
 
 
 def select(x: Any, predicate: Any, *, balance: Any = True) -> Any:
-    """Arrays are sharded alike, those of several dimensions along the first. The result is
-    one-dimensional. Its shards have equal lengths; with ``balance=False`` elements stay on their
-    devices.
+    """Return the elements for which a predicate is true, in their order: ``x[predicate(x)]``.
+
+    Parameters are those of `gpualgo.select`, with arrays that are sharded alike; arrays of several
+    dimensions must be sharded along the first. The result is one-dimensional. Its shards have equal
+    lengths; with ``balance=False`` elements stay on their devices.
 
     Notes
     -----
@@ -110,7 +118,10 @@ def select(x: Any, predicate: Any, *, balance: Any = True) -> Any:
 
 
 def run_length_encode(x: Any, *, eq: Any = None) -> Any:
-    """Arrays of several dimensions must be sharded along the first. A run is in the shard where it
+    """Return the first element of each run of equal elements, and the lengths of the runs.
+
+    Parameters and result are those of `gpualgo.run_length_encode`, with sharded arrays for arrays;
+    those of several dimensions must be sharded along the first. A run is in the shard where it
     begins.
 
     Notes
@@ -244,8 +255,11 @@ def radix_sort(
     keys: Any, values: Any = None, *, descending: Any = False, begin_bit: Any = 0,
     end_bit: Any = None, axis: Any = -1,
 ) -> Any:  # fmt: skip
-    """Keys and values are sharded alike; the result has the same bits, and is sharded like keys. An
-    array of several rows must be sorted along an axis that is not sharded.
+    """Return stably sorted keys, and values moved with them: ``keys[p]``, p = ``argsort(keys)``.
+
+    Parameters and result are those of `gpualgo.radix_sort`, with arrays that are sharded alike; the
+    result has the same bits, and is sharded like keys. An array of several rows must be sorted
+    along an axis that is not sharded.
 
     Notes
     -----
@@ -261,7 +275,7 @@ def radix_sort(
 def sort(
     keys: Any, values: Any = None, *, less: Any = None, descending: Any = False, axis: Any = -1
 ) -> Any:
-    """As `radix_sort`; `less` is not supported."""
+    """Return keys stably sorted by value, and values moved with them; as `radix_sort`."""
     if less is not None:
         refuse("sort", "less= is given, and sharded keys are sorted by value", "leave less out")
     return _sort("sort", keys, values, axis, (descending,))
@@ -384,8 +398,11 @@ def sorted_runs(
 
 
 def argsort(keys: Any, *, descending: Any = False, axis: Any = -1, dtype: Any = None) -> Any:
-    """Along the sharded axis the result holds indices into the whole array. Cost and memory are
-    those of `radix_sort` with indices as values.
+    """Return the indices p that sort sharded keys stably: ``keys[p[0]] ≤ keys[p[1]] ≤ …``.
+
+    Parameters and result are those of `gpualgo.argsort`, with sharded arrays for arrays; along the
+    sharded axis the result holds indices into the whole array. Cost and memory are those of
+    `radix_sort` with indices as values.
     """
     func_name = "argsort"
     key_arg, sort_axis = parse_argument(keys, func_name, "keys").line(axis)
@@ -407,9 +424,12 @@ def reduce_by_key(
     keys: Any, x: Any, init: Any = None, op: Any = operator.add, *, consecutive: Any = False,
     eq: Any = None, dtype: Any = None,
 ) -> Any:  # fmt: skip
-    """Arrays are sharded alike, those of several dimensions along the first. Keys may be in any
-    order; `consecutive` is not supported. The result is sharded: distinct keys ascend from shard to
-    shard, and the lengths of shards depend on the data.
+    """Return the elements of each key combined: ``aggregate = init op x[i] op x[j] op …``.
+
+    Parameters and result are those of `gpualgo.reduce_by_key`, with arrays that are sharded alike;
+    arrays of several dimensions must be sharded along the first. Keys may be in any order;
+    `consecutive` is not supported. The result is sharded: distinct keys ascend from shard to shard,
+    and the lengths of shards depend on the data.
 
     Notes
     -----
@@ -433,9 +453,12 @@ def unique(
     x: Any, *, consecutive: Any = False, return_index: Any = False, return_inverse: Any = False,
     return_counts: Any = False,
 ) -> Any:  # fmt: skip
-    """Arrays of several dimensions must be sharded along the first. `return_inverse` is not
-    supported. The result is sharded like that of `reduce_by_key`, with `consecutive` of
-    `run_length_encode`, which tell the cost.
+    """Return the distinct elements in ascending order, or the first of each run (`consecutive`).
+
+    Parameters and result are those of `gpualgo.unique`, with sharded arrays for arrays; those of
+    several dimensions must be sharded along the first. `return_inverse` is not supported. The
+    result is sharded like that of `reduce_by_key`, with `consecutive` of `run_length_encode`, which
+    tell the cost.
     """
     where = "unique"
     flags = {"consecutive": consecutive, "return_inverse": return_inverse,

@@ -70,13 +70,6 @@ def test_some_bits(dtype: Any, descending: bool) -> None:
         check(got, ga.radix_sort(keys, np.arange(N), **options))
 
 
-def test_docstrings_begin_as_those_of_gpualgo() -> None:
-    for name in gd.__all__:
-        text, own = getattr(ga, name).__doc__, getattr(gd, name).__doc__
-        assert own.startswith(text.partition("\n")[0]), name
-        assert f"those of `gpualgo.{name}`, with dask arrays" in own, name
-
-
 def test_indices_of_other_dtypes() -> None:
     x = cut(KEYS["random"], CHUNKS[0])
     check(built(ga.argsort, x, dtype=np.uint32), ga.argsort(KEYS["random"], dtype=np.uint32))

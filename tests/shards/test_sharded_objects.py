@@ -13,7 +13,6 @@ from sharded import check, cut
 from support import Backend
 
 import gpualgo as ga
-from gpualgo import shards
 
 H = np.arange(7)
 X = ga.distribute(H, ["cpu:0", "cpu:1"])
@@ -23,13 +22,6 @@ X = ga.distribute(H, ["cpu:0", "cpu:1"])
 def test_it_is_no_value(call: Callable[[], Any]) -> None:
     with pytest.raises(TypeError, match=r"a ShardedArray .*; use "):
         call()
-
-
-def test_docstrings_begin_as_those_of_gpualgo() -> None:
-    for name in {*shards.__all__} - {"ShardedArray", "distribute"}:
-        text, own = getattr(ga, name).__doc__, getattr(shards, name).__doc__
-        assert own.startswith(text.partition("\n")[0]), name
-        assert f"those of `gpualgo.{name}`, with sharded arrays" in own, name
 
 
 def test_nothing_of_it_is_set() -> None:
