@@ -317,6 +317,15 @@ def test_clip_is_numpys(backend: Backend, kind: np.dtype[Any]) -> None:
         assert_same(backend.to_host(ga.transform(op, given[0])), op(x))
 
 
+def _clipped(x: Any, low: Any, high: Any) -> Any:
+    """Return what NumPy 2.1 and later do: earlier ones refuse integers beyond x's dtype."""
+    if x.dtype.kind in "iu" and not isinstance(high, np.int16):
+        bounds = np.iinfo(x.dtype)
+        low = None if low is None else max(low, int(bounds.min))
+        high = None if high is None else min(high, int(bounds.max))
+    return np.clip(x, low, high)
+
+
 @pytest.mark.parametrize("kind", ["?", "i1", "u1", "i8", "u8", "f4"])
 def test_clip_ignores_python_integers_beyond_the_dtype(backend: Backend, kind: str) -> None:
     x = np.array([0, 1, 5, 100, 127]).astype(kind)
@@ -326,14 +335,14 @@ def test_clip_ignores_python_integers_beyond_the_dtype(backend: Backend, kind: s
     for low, high in ((0, 300), (-129, 5), (-far, far), (None, 300), (-300, None),
                       (3, np.int16(400)), (0, np.int16(-3))):  # fmt: skip
         found = ga.transform(op, given)
-        assert_same(backend.to_host(found), np.clip(x, low, high))
+        assert_same(backend.to_host(found), _clipped(x, low, high))
         if not isinstance(high, np.int16):
             found = ga.copy(np.clip(ga.lazy.asarray(given), low, high))
-            assert_same(backend.to_host(found), np.clip(x, low, high))
+            assert_same(backend.to_host(found), _clipped(x, low, high))
     if kind == "i1":
         for bounds in ((3, 5), (4, 6), (-1000, 1000), (-128, 126), (1, 40_000)):
             low, high = bounds  # data from the second call on
-            assert_same(backend.to_host(ga.transform(op, given)), np.clip(x, low, high))
+            assert_same(backend.to_host(ga.transform(op, given)), _clipped(x, low, high))
         with pytest.raises(ga.CompileError, match="200 is out of bounds for int8"):
             ga.transform(lambda a: np.clip(a, 200, 300), given)
 
