@@ -210,7 +210,8 @@ def _not_an_array(x: Any, where: str) -> TypeError:
         order = "gpualgo.sort takes a comparison as less=" if where.endswith(" values") else order
         return TypeError(f"{where} must be an array, got a function; {order}")
     name = where.rpartition(" ")[2]
-    hint = f"wrap it with numpy.asarray({'x' if name == 'argument' else name})"
+    called = name if name.isidentifier() and name != "argument" else "x"
+    hint = f"wrap it with numpy.asarray({called})"
     if where.endswith(" out"):
         hint = "pass an array to write to, such as numpy.empty(shape, dtype)"
     elif isinstance(x, types.GeneratorType):

@@ -275,6 +275,11 @@ def _reason(full: str, root: str) -> str:
         )
     if full in ("print", "input", "open"):
         return "which a kernel cannot do; return a value, and print the result"
+    if full.rpartition(".")[2] in ("mean", "average", "nanmean"):
+        return (
+            "which kernels do not have; reduce by operator.add, and divide each sum by its number "
+            "of elements"
+        )
     if full.rpartition(".")[2] in ("sum", "prod", "max", "amax", "min", "amin", "all", "any"):
         return (
             "which kernels do not have; write it out, as in a + b or max(a, b); a reduction takes "
