@@ -113,6 +113,10 @@ def test_layouts(backend: Backend) -> None:
     ones = np.broadcast_to(np.int64(1), 1200)
     for some in (keys, keys > 7, np.broadcast_to(keys[:1], 1200)):
         _check(ga.reduce_by_key(some, ones), backend, np.unique(some, return_counts=True))
+    if backend.name == "cpu":
+        marks = (keys % 3).astype(np.uint8)  # any byte but 0 is True
+        want = np.unique(marks != 0, return_counts=True)
+        _check(ga.reduce_by_key(marks.view(np.bool_), ones), backend, want)
 
 
 def test_elements_of_several_numbers(backend: Backend) -> None:

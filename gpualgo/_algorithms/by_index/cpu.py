@@ -35,7 +35,8 @@ class _Tables:
         has_init: bool, has_row_init: bool = False, may_fold_directly: bool = False,
     ) -> None:  # fmt: skip
         self.acc, self.size, item_bytes = acc, size, acc.itemsize
-        shares = max(1, min(at.MOST_SHARES, num_items // max(at.SHARE, 8 * size)))
+        most = at.MOST_SHARES if size > at.FEW_RESULTS else at.MOST_SHARES_OF_FEW
+        shares = max(1, min(most, num_items // max(at.SHARE, 8 * size)))
         share_items = -(-num_items // shares)
         steps = [("fold", num_items, share_items, num_items)]
         steps += [("join", size, at.JOINED, shares * size)]
@@ -97,7 +98,7 @@ def _kernel(kind: str, acc: np.dtype[Any], index: np.dtype[Any], op: Operator) -
 
 # --- Reductions by key: integers of a narrow range, in any order, are not sorted.
 
-TABLES_FROM = 1 << 12  # elements: fewer are sorted in tens of microseconds
+TABLES_FROM = 1 << 14  # elements: fewer are sorted about as fast
 KEY_ITEMS = 8  # least number of elements for each integer of the range
 
 
@@ -134,6 +135,8 @@ def _(problem: Reduction, arrays: Sequence[Array], results: Sequence[Array], op:
             chosen.run(arrays, results, init)
             return
         keys, *elements = (np.ascontiguousarray(np.broadcast_to(x, shape)) for x in arrays)
+        if key.kind == "b":  # of other memory, any byte but 0 is True
+            keys = keys.view(unsigned) != 0
         with np.errstate(all="ignore"):  # kernels do not warn
             pairs = zip(elements, fields, strict=True)
             values = [x.astype(field, copy=False) for x, field in pairs]

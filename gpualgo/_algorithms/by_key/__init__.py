@@ -85,7 +85,7 @@ def reduce_by_key(
     With `consecutive` each element is read once and each result written once, in one kernel launch;
     temporary storage is 16 bytes for each few thousand elements. Otherwise a stable sort comes
     first. Tables are used instead if keys are integers of a narrow range: on a GPU of less than
-    1024, for 2^23 numbers or more; on the CPU of an eighth of their number, for 4096 or more.
+    1024, for 2^23 numbers or more; on the CPU of an eighth of their number, for 16384 or more.
 
     The same input gives the same bits on every run and every GPU: runs that continue across tiles
     are combined strictly from left to right (single-pass scan with decoupled look-back: D. Merrill
