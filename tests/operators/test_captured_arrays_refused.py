@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -24,6 +24,23 @@ def _on_cpu() -> Iterator[None]:
 
 def _lookup(table: Any) -> Function:
     return lambda i: table[i]
+
+
+def test_methods_are_refused() -> None:
+    """They would be computed for each element; shapes and transposes cost nothing."""
+    table = np.arange(6.0).reshape(2, 3)
+    for method in (lambda a: a - table.mean(), lambda a: a + table.sum(), lambda a: table.argmax()):
+        with pytest.raises(ga.CompileError, match="compute it outside of op"):
+            ga.transform(method, np.arange(3))
+    found = ga.transform(lambda i: table.T[i, 1] + table.size + table.shape[0], np.arange(3))
+    assert_same(found, table[1] + 8)
+    pair = ga.transform(lambda p: p.sum - p.mean, Sums(np.arange(3), np.ones(3, int)))
+    assert_same(pair, np.arange(3) - 1)
+
+
+class Sums(NamedTuple):
+    sum: Any
+    mean: Any
 
 
 def test_writing_is_refused() -> None:

@@ -22,7 +22,7 @@ from numba.core.errors import TypingError
 from gpualgo._base import records
 from gpualgo._base.errors import CompileError, shown
 from gpualgo._base.records import Argument, Separate
-from gpualgo._operators.captured import ConstantNeeded, requested
+from gpualgo._operators.captured import ConstantNeeded, Slot, requested
 from gpualgo._operators.key import python_function
 from gpualgo._operators.numpy_rules import table
 
@@ -289,6 +289,33 @@ def _reason(full: str, root: str) -> str:
         "which is no function of scalars that kernels have; "
         "https://github.com/gpualgo/gpualgo/blob/main/docs/operators.md lists those that are"
     )
+
+
+# --- Captured arrays.
+
+_ATTRIBUTES = *table.SIZES, "T"
+
+
+def check_use_of_array(statement: Any, constant: Callable[[Any], tuple[bool, Any]]) -> None:
+    """Raise an error for a statement that writes to a captured array, or calls a method of it.
+
+    `constant` tells whether a variable is a known object, and which.
+    """
+    if isinstance(statement, (ir.SetItem, ir.StaticSetItem)):
+        if type(constant(statement.target)[1]) is Slot:
+            raise CompileError(
+                "an operator cannot write to an array that it captures, which other "
+                "threads read: return a value instead"
+            )
+        return
+    value: Any = statement.value if isinstance(statement, ir.Assign) else None
+    if not isinstance(value, ir.Expr) or value.op != "getattr" or value.attr in _ATTRIBUTES:
+        return
+    if type(constant(value.value)[1]) is Slot:
+        raise CompileError(
+            f"op reads {value.attr!r} of an array that it captures, anew for each element: compute "
+            "it outside of op, and capture the result"
+        )
 
 
 # --- Variables that are read before they are assigned.

@@ -550,13 +550,7 @@ def _check_statements(func_ir: Any, lookup: Lookup) -> None:
                 "op holds `:=`, which numba does not support here: write `def`, and the assignment "
                 "on a line of its own"
             )
-        if isinstance(statement, (ir.SetItem, ir.StaticSetItem)):
-            _, array = lookup.constant(statement.target)
-            if type(array) is Slot:
-                raise CompileError(
-                    "an operator cannot write to an array that it captures, which other "
-                    "threads read: return a value instead"
-                )
+        errors.check_use_of_array(statement, lookup.constant)
 
 
 # --- Wrappers of operators with a fixed number of parameters.
