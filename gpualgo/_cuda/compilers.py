@@ -302,7 +302,7 @@ class _Call(NamedTuple):
     results: list[_Word]
 
 
-@lru_cache(maxsize=64)  # each new operator asks for the calls of the same kernels
+@lru_cache(maxsize=16)  # some MB; each new operator asks for the calls of the same kernels
 def _calls(text: str) -> list[str | _Call]:
     """Return a module's or a function's code: its calls, and the text between them."""
     held = _held(text)

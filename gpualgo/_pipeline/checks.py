@@ -375,8 +375,8 @@ def dtypes_of(dtype: Any, names: Sequence[str], where: str) -> tuple[Any, ...]:
     if isinstance(dtype, np.dtype) and dtype.names is not None:
         if len(dtype.names) != len(names):
             raise TypeError(
-                f"{where}: out (or dtype) has {len(dtype.names)} numbers, but elements are tuples "
-                f"of {len(names)}; pass as many"
+                f"{where}: out (or dtype) has tuples of {len(dtype.names)}, but elements are "
+                f"tuples of {len(names)}; pass as many"
             )
         return tuple(dtype[name] for name in dtype.names)
     if not isinstance(dtype, tuple):

@@ -1,8 +1,7 @@
 """Planners: how each backend computes a problem. An algorithm registers them by class.
 
 A planner is registered in the module `cuda`, `cpu` or `blocks` of its class's package, or of the
-class's `planned_in`, imported at the first such plan. A class
-inherits the planners of its bases.
+class's `planned_in`, imported at the first such plan. A class inherits the planners of its bases.
 """
 
 from __future__ import annotations

@@ -101,6 +101,18 @@ def test_shares(backend: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
     keys, x = np.sort(_keys(3, 20, n=2000)), affine(2000)
     given = backend.to_device(keys), backend.to_device(x)
     _check(ga.reduce_by_key(*given, None, compose), backend, _wanted(keys, x))
+    monkeypatch.setattr(problem, "SHARE", 4)  # more tables than for many keys
+    monkeypatch.setattr(problem, "MOST_SHARES", 2)
+    forget_problems()
+    keys = keys % 2
+    given = backend.to_device(keys), given[1]
+    _check(ga.reduce_by_key(*given, None, compose), backend, _wanted(keys, x))
+
+
+def test_explained_by_the_keys() -> None:
+    with ga.default_device("cpu"):
+        for last, name in ((9, "by_index"), (1 << 30, "radix_sort")):
+            assert name in str(ga.explain(ga.reduce_by_key, _keys(0, last), affine(N)))
 
 
 def test_layouts(backend: Backend) -> None:

@@ -297,7 +297,9 @@ _ATTRIBUTES = *table.SIZES, "T"
 
 
 def check_use_of_array(statement: Any, constant: Callable[[Any], tuple[bool, Any]]) -> None:
-    """Raise an error for a statement that writes to a captured array, or calls a method of it.
+    """Raise an error for a statement that writes to a captured array, or reads its attributes.
+
+    Its sizes and `T` cost nothing; methods would run for each element.
 
     `constant` tells whether a variable is a known object, and which.
     """
