@@ -147,6 +147,11 @@ BOOL = np.dtype(np.bool_)
 FEW = 1 << 12  # calls on fewer elements in host arrays go to NumPy, see ADR 26
 ALL = sys.maxsize  # of what NumPy computes at any size, as its loops are as fast
 
+# NumPy reduces long rows at memory speed if results are not rounded: its bits are those of here.
+EXACT = "?bBhHiIlLqQfd"  # dtypes that it vectorises
+EXACT_BYTES = 1 << 21  # from here on several cores are faster
+EXACT_ROW = 64  # elements of the last axis; NumPy is slow for shorter ones
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -191,7 +196,7 @@ def numpy_function(
 
 def _with_interface(
     fn: Callable[P, R], passes: str, *, arrays: int = 1, weak: bool = False, few: int = FEW,
-    few_bools: int = 0, differs: str = "", quick: Callable[[Any], Any] | None = None,
+    is_exact: bool = False, differs: str = "", quick: Callable[[Any], Any] | None = None,
     orders: bool = False,
 ) -> Callable[P, R]:  # fmt: skip
     """Return a function with NumPy's interface: docstring, NumPy for few elements, table entry.
@@ -201,9 +206,9 @@ def _with_interface(
 
     The first positional arguments, `arrays` in number, are converted by `array_of`; None and Python
     numbers after the first one are passed unchanged, if `weak` also as the first. Host arrays of
-    fewer elements in total than `few` go to NumPy's function, unless a GPU is selected; `few_bools`
-    is the threshold for a single array of bools without other arguments. If it `orders` elements,
-    dtypes that NumPy orders differently do not go to NumPy.
+    fewer elements in total than `few` go to NumPy's function, unless a GPU is selected. If results
+    of one array are elements, indices or bools (`is_exact`), so do those of `EXACT_BYTES` in long
+    rows. If it `orders` elements, dtypes that NumPy orders differently do not go to NumPy.
 
     `quick` is called with a single argument of NumPy's own class, unless calls are recorded. It
     returns the result, or None to continue with the general path.
@@ -244,8 +249,8 @@ def _with_interface(
                 size += x.size
                 is_host = is_host and (not orders or has_order(x.dtype))
             if arrays and is_host and native is not None:
-                is_bool = size < few_bools and len(operands) == 1 and operands[0].dtype == BOOL
-                if is_few(size, few_bools if is_bool and not kwargs else few):
+                most = _most_exact(operands[0], few) if is_exact and size else few
+                if is_few(size, most):
                     return native(*operands, **kwargs)
             if is_computed and (len(operands) > 1 or not _NO_ARRAYS.issuperset(kwargs)):
                 operands, kwargs = _place_lazy_arrays(operands, kwargs, name)
@@ -351,6 +356,11 @@ _NO_ARRAYS = frozenset(("axis", "dtype", "keepdims", "kind", "stable"))  # optio
 def is_few(size: int, few: int) -> bool:
     """Return whether host arrays of this size go to NumPy; tests replace this function."""
     return size < few and default_device.current() < 0
+
+
+def _most_exact(x: np.ndarray[Any, Any], few: int) -> int:
+    is_fast = x.shape[-1:] >= (EXACT_ROW,) and x.dtype.char in EXACT
+    return EXACT_BYTES // x.itemsize if is_fast else few
 
 
 def has_order(dtype: np.dtype[Any]) -> bool:

@@ -242,15 +242,16 @@ def sample_dtype(x: Any, name: str) -> np.dtype[Any]:
 
 # NumPy's limit for calls that need preparation or several kernels.
 _FEW = 1 << 14
+_FEW_INTEGERS = 1 << 18  # that `bincount` counts: one core is no faster here
 
 FLOAT = np.dtype(np.float64)
 COUNT = np.dtype(np.intp)
 
 
-def are_few(arrays: tuple[Any, ...]) -> bool:
+def are_few(arrays: tuple[Any, ...], few: int = _FEW) -> bool:
     """Return whether all given arrays are NumPy's and small enough for NumPy."""
     given = [one for one in arrays if one is not None]
-    return all(map(is_host, given)) and _call.is_few(given[0].size, _FEW)
+    return all(map(is_host, given)) and _call.is_few(given[0].size, few)
 
 
 def shape_of(x: Any) -> tuple[int, ...]:
@@ -503,7 +504,7 @@ def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
     original = x
     x = array_of(x, f"{name}: x")
     weights = None if weights is None else array_of(weights, f"{name}: weights")
-    if are_few((x, weights)):
+    if are_few((x, weights), _FEW_INTEGERS):
         return np.bincount(original, weights, least)
     _check_bincount(x, weights, least, name, is_array=hasattr(original, "dtype"))
     if not shape_of(x)[0]:

@@ -166,8 +166,8 @@ def weights_of(weights: Any, a: Any, axis: Any, name: str) -> Any:
 
 # --- Shared parts of NumPy's reductions: axes, masks, initial values, outputs.
 
-# Earlier reductions without options, by the input's dtype: initial value, operator, result's dtype.
-_plain_reductions: dict[tuple[np.ufunc, Any], tuple[Any, Any, Dtype]] = {}
+# Earlier reductions without options, by the input's dtype: initial value, operator, other dtype.
+_plain_reductions: dict[tuple[np.ufunc, Any], tuple[Any, Any, Dtype | None]] = {}
 
 
 def reduced(
@@ -177,10 +177,10 @@ def reduced(
     """Return ``ufunc.reduce`` in one pass."""
     is_computed = isinstance(a, LazyArray)
     has_options = dtype is not None or out is not None or not (where is initial is UNSET)
-    if not has_options and (is_computed or type(a) in ARRAY_TYPES):
+    if not has_options and (is_computed or is_host(a) or type(a) in ARRAY_TYPES):
         plan = _plain_reductions.get((ufunc, a.dtype))
         fits = 0 not in a.shape and (axis is None or (type(axis) is int and len(a.shape)))
-        if plan is not None and fits and not (is_computed and plan[2] != a.dtype):
+        if plan is not None and fits and not (is_computed and plan[2] is not None):
             keepdims = False if keepdims is UNSET else flag_of(keepdims, name)
             return reduce(a, plan[0], plan[1], axis=axis, keepdims=keepdims, dtype=plan[2])
     keepdims, out = flag_of(keepdims, name), _call.out_of(out, name)
@@ -210,7 +210,7 @@ def reduced(
     acc, op = wide(kind) if is_read else wide_of(ufunc, kind), operator_of(ufunc, kind)
     x = a if is_read else lazy_as(a, acc)
     if not has_options and x is a and acc == kind == wide(kind):
-        _plain_reductions[ufunc, a.dtype] = start, op, acc
+        _plain_reductions[ufunc, a.dtype] = start, op, None if acc == own else acc
     direct_out = out if is_read and is_direct(a, out, acc, name) else None
     result = reduce(x, start, op, axis=axis, keepdims=keepdims, dtype=acc, out=direct_out)
     if direct_out is not None or (out is None and acc == kind):

@@ -25,7 +25,6 @@ from gpualgo.numpy import _call, _folds
 from gpualgo.numpy._call import ARRAY_TYPES, BOOL, UNSET, numpy_function
 from gpualgo.numpy._orders import indices_along
 
-MANY_BOOLS = 1 << 22  # below, NumPy's loops are faster than two threads here
 # Of functions that ignore NaN; NumPy is faster on host arrays of fewer elements.
 _SKIPPING = {"few": 1 << 15, "differs": "no warnings for overflow"}
 
@@ -57,7 +56,7 @@ def _sum_like(
      "bool(gnp.any([0, 3, 0]))", "True"),
     ("all", np.logical_and, "Return whether all elements over axes are true.",
      "bool(gnp.all([1, 3, 0]))", "False"),
-    few_bools=MANY_BOOLS,
+    is_exact=True,
 )  # fmt: skip
 def _truth(
     name: str, ufunc: np.ufunc, a: Any, axis: Any = None, out: Any = None, keepdims: Any = UNSET,
@@ -66,7 +65,7 @@ def _truth(
     return _folds.reduced(ufunc, a, name, axis, None, out, keepdims, where=where)
 
 
-@numpy_function("One reduction", few=1 << 13, few_bools=MANY_BOOLS)
+@numpy_function("One reduction", few=1 << 13)
 def count_nonzero(a: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
     """Return the number of elements over axes that are not zero.
 
@@ -107,6 +106,7 @@ _NO_WARNINGS = {
     ("nanmax", np.fmax,
      "Return the largest element over axes, ignoring NaN; NaN if all elements are NaN.",
      'float(gnp.nanmax([2.0, float("nan"), 3.0]))', "3.0", _NO_WARNINGS),
+    is_exact=True,
 )  # fmt: skip
 def _extreme(
     name: str, ufunc: np.ufunc, a: Any, axis: Any = None, out: Any = None, keepdims: Any = UNSET,
@@ -119,7 +119,7 @@ def _extreme(
     return result
 
 
-@numpy_function("One reduction of (min, max) pairs")
+@numpy_function("One reduction of (min, max) pairs", is_exact=True)
 def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = UNSET) -> Any:
     """Return the difference between the largest and the smallest element over axes.
 
@@ -245,7 +245,7 @@ def _index_of_number(
 _PAIRS_PASS = "One reduction of (element, index) pairs"
 _NAN_OPTIONS: dict[str, Any] = {
     "passes": f"{_PAIRS_PASS}; host arrays are first searched for a NaN",
-    "few": FEW_FOR_NAN_INDEX, "orders": True,
+    "few": FEW_FOR_NAN_INDEX, "is_exact": False, "orders": True,
     "differs": "slices of device arrays without numbers give the index -1 (NumPy: ValueError)",
 }  # fmt: skip
 
@@ -264,6 +264,7 @@ _NAN_OPTIONS: dict[str, Any] = {
     ("nanargmax", extremes.argmax, (_HIGHER, _first_greatest), -np.inf,
      "Return the index of the first largest element; NaN counts as -infinity.",
      'int(gnp.nanargmax([float("nan"), 3.0, 1.0]))', "1", _NAN_OPTIONS),
+    is_exact=True,
 )  # fmt: skip
 def _index(
     name: str, search: Callable[..., Any], op: Any, filler: Any, a: Any, axis: Any = None,
@@ -301,6 +302,7 @@ def _index(
 
 # NumPy is faster on host arrays of fewer elements.
 _FEW_OF_MEANS = 1 << 13
+_FEW_OF_SQUARES = {"few": 1 << 17}
 _QUIET = "no warnings for overflow or NaN, nor for empty slices of device arrays"
 
 
@@ -497,9 +499,9 @@ def _mean(
 @numpy_function(
     "One reduction of (count, mean, sum of squares), without cancellation; with `mean`, of squares",
     ("var", False, False, "Return the variance of the elements over axes.",
-     "float(gnp.var([1, 2, 3, 4]))", "1.25"),
+     "float(gnp.var([1, 2, 3, 4]))", "1.25", _FEW_OF_SQUARES),
     ("std", True, False, "Return the standard deviation of the elements over axes.",
-     "float(gnp.std([1, 1, 5, 5]))", "2.0"),
+     "float(gnp.std([1, 1, 5, 5]))", "2.0", _FEW_OF_SQUARES),
     ("nanvar", False, True, "Return the variance of the elements over axes, ignoring NaN.",
      'float(gnp.nanvar([1.0, float("nan"), 3.0]))', "1.0", _SKIPPING_MEANS),
     ("nanstd", True, True, "Return the standard deviation of the elements over axes, ignoring NaN.",

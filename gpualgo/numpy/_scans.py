@@ -139,6 +139,9 @@ def _diff(x: Any, n: int, axis: int) -> Any:
     return x
 
 
+_FEW_DIFFERENCES = 1 << 18  # NumPy's loop takes no longer, and its bits are the same
+
+
 @numpy_function("One transform for `n` up to 4, one more for each further 4", arrays=0)
 def diff(a: Any, n: Any = 1, axis: Any = -1, prepend: Any = UNSET, append: Any = UNSET) -> Any:
     """Return the n-th differences of neighbouring elements along an axis.
@@ -154,7 +157,7 @@ def diff(a: Any, n: Any = 1, axis: Any = -1, prepend: Any = UNSET, append: Any =
     if n < 0:
         raise ValueError(f"diff: n must not be negative, got {n}")
     x = array_of(a, "diff: a")
-    if is_host(x) and _call.is_few(x.size, _call.FEW):
+    if is_host(x) and _call.is_few(x.size, _FEW_DIFFERENCES):
         return np.diff(x, n, axis, prepend, append)
     if not x.ndim:
         raise ValueError("diff: a needs one axis at least")

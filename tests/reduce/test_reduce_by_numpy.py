@@ -66,6 +66,45 @@ def test_bits_are_those_of_kernels(op: Any, dtype: str) -> None:
 
 
 @pytest.mark.usefixtures("some_threads")
+@pytest.mark.parametrize("op", [np.maximum, np.minimum, np.fmax, np.fmin])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "uint64"])
+def test_bits_of_long_rows_are_those_of_kernels(op: Any, dtype: str) -> None:
+    """Rows are found by NumPy where all that is reduced is contiguous, else by a kernel."""
+    kernel = ga.Operator(KERNELS[op], commutative=op in (np.maximum, np.minimum))
+    x = random_array(6 * 40_000, np.dtype(dtype), 4)
+    if x.dtype.kind == "f":
+        x[:40_000] = np.where(x[:40_000] > 0, 0.0, -0.0)
+        x[50_000::60_000] = np.nan
+        x[90_000:90_002] = -np.inf, np.inf
+        x[120_000:160_000] = np.nan
+    grid = x.reshape(2, 3, 40_000)
+    cubes = x.reshape(6, 200, 200), grid[:, ::-1], grid.transpose(1, 0, 2), grid[:, :, ::2]
+    cases = [(grid, 2), (grid, -1), (grid, (1, 2)), (grid, 0), (grid, 1), (grid[:, :1], 2)]
+    cases += [(cubes[0], (1, 2)), (cubes[0], 2), *((cube, 2) for cube in cubes[1:])]
+    for case, axis in cases:
+        want = ga.reduce(case, None, kernel, axis=axis)
+        for keepdims in (False, True, False):
+            found = ga.reduce(case, None, op, axis=axis, keepdims=keepdims)
+            assert bits(found) == bits(want), (case.shape, axis)
+        out = np.empty((*want.shape, 2), dtype)[..., 1]
+        assert ga.reduce(case, None, op, axis=axis, out=out) is out
+        assert bits(out.copy()) == bits(want)
+
+
+@pytest.mark.usefixtures("some_threads")
+def test_bools_of_long_rows() -> None:
+    x = np.zeros((5, 70_000), bool)
+    x[1], x[2, 9], x[3, -1] = True, True, True
+    for y in (x, ~x):
+        np.testing.assert_array_equal(ga.reduce(y, None, np.logical_or, axis=1), y.any(1))
+        np.testing.assert_array_equal(ga.reduce(y, None, np.logical_and, axis=1), y.all(1))
+        for dtype in (np.int64, np.int8, np.uint16):
+            found = ga.reduce(y, axis=1, dtype=dtype)
+            np.testing.assert_array_equal(found, np.add.reduce(y, axis=1, dtype=dtype))
+            assert found.dtype == dtype
+
+
+@pytest.mark.usefixtures("some_threads")
 def test_bools() -> None:
     for place in (None, 0, 5_000, 99_999):
         x = np.zeros(100_000, bool)

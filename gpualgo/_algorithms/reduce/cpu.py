@@ -50,9 +50,12 @@ _PIECE_BYTES = 1 << 21  # work of one task
 
 
 def fold_of(op: Operator, x: Array, axes: tuple[int, ...], source: Element, acc: Any) -> Any:
-    """Return the fold of an array of this layout to one element, or None if a kernel is needed."""
+    """Return the fold of an array, or of each of its rows; None if a kernel is needed."""
     name = op.name or ("fmin" if op.fn is np.fmin else "fmax" if op.fn is np.fmax else None)
-    if name is None or len(axes) != x.ndim or x.nbytes < _LEAST_BYTES:
+    kept = x.ndim - len(axes)
+    if name is None or x.nbytes < _LEAST_BYTES * prod(x.shape[:kept]):
+        return None
+    if kept and not (x.flags.c_contiguous and axes == tuple(range(kept, x.ndim))):
         return None
     if records.is_record(source) or records.is_position(source) or records.is_record(acc):
         return None
@@ -92,9 +95,10 @@ def of_pieces(
     return parts
 
 
-def fold_plan(fold: Fold, x: Array) -> Plan:
+def fold_plan(fold: Fold, x: Array, num_rows: int) -> Plan:
     is_shared = x.nbytes >= threads.LARGE_BYTES and threads.num_threads() > 1
     pieces = max(1, x.nbytes // _PIECE_BYTES) if is_shared else 1
+    pieces = num_rows if num_rows > 1 else pieces
 
     def of_piece(x: Array) -> Any:
         if not isinstance(fold, np.ufunc):
@@ -106,12 +110,16 @@ def fold_plan(fold: Fold, x: Array) -> Plan:
 
     def run(arrays: Sequence[Array], outs: Sequence[Array], _: int) -> None:
         parts = of_pieces(arrays[0].ravel(order="K"), pieces, of_piece, deciding)
+        if num_rows > 1:
+            outs[0][...] = np.reshape(parts, outs[0].shape)
+            return
         if len(parts) > 1:
             joined = np.array(parts)
             parts = [of_piece(joined) if isinstance(fold, np.ufunc) else np.array(joined.sum())]
         outs[0][...] = parts[0]
 
-    deciding = _DECIDING.get(fold.__name__) if x.dtype.kind == "b" else None
+    is_deciding = x.dtype.kind == "b" and num_rows == 1
+    deciding = _DECIDING.get(fold.__name__) if is_deciding else None
     return Plan(run, [of_numpy(fold.__name__, x.size, pieces, x.nbytes)])
 
 
@@ -275,7 +283,7 @@ def plan_of(
     """
     fold = None if has_init else fold_of(op, leaves[0], axes, source, acc)
     if fold is not None:
-        return fold_plan(fold, leaves[0])
+        return fold_plan(fold, leaves[0], prod(leaves[0].shape[: leaves[0].ndim - len(axes)]))
     shape, strides = leaves[0].shape, tuple([array.strides for array in leaves])
     inner = () if op.commutative else inner_axes(shape, strides, axes)
     if inner:

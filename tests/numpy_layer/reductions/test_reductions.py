@@ -15,7 +15,6 @@ from support import Backend, a_few
 import gpualgo as ga
 import gpualgo.numpy as gnp
 from gpualgo.numpy import _call
-from gpualgo.numpy._reductions import MANY_BOOLS
 
 SMALL = settings(
     max_examples=examples(60, emulated=3), deadline=None, database=None, derandomize=True
@@ -106,8 +105,13 @@ def test_truth_of_nan_and_zeros(name: str) -> None:
             assert getattr(gnp, name)(x) == getattr(np, name)(x.astype(bool))
 
 
-@pytest.mark.parametrize("name", ["any", "all", "count_nonzero"])
-def test_bools_alone_are_numpys_up_to_many(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+EXACT = ("any", "all", "max", "min", "amax", "amin", "nanmax", "nanmin", "ptp", "argmax", "argmin")
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_long_rows_are_numpys_where_nothing_is_rounded(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked: list[int] = []
 
     def is_few(size: int, few: int) -> bool:
@@ -115,12 +119,19 @@ def test_bools_alone_are_numpys_up_to_many(name: str, monkeypatch: pytest.Monkey
         return size < few
 
     monkeypatch.setattr(_call, "is_few", is_few)
-    x = np.arange(6000).reshape(60, 100) % 7 > 0
+    x = np.arange(6400).reshape(100, 64) % 7
+    cases: list[tuple[Any, dict[str, Any], bool]] = [
+        (x, {}, True), (x, {"axis": 0}, True), (x, {"axis": 1, "keepdims": True}, True),
+        (x.astype(np.float32), {}, True), (x.reshape(128, 50), {"axis": 0}, False),
+        (x.astype(np.float16), {}, False), (x.astype(complex), {}, False),
+    ]  # fmt: skip
     ours, theirs = getattr(gnp, name), getattr(np, name)
-    calls: list[dict[str, Any]] = [{}, {"axis": 1}, {"keepdims": True}]
     with ga.default_device("cpu"):
-        for given, options in [(x, {}), (x.astype(int), {}), *((x, one) for one in calls)]:
+        for given, options, is_numpys in cases:
             got, want = ours(given, **options), theirs(given, **options)
             assert type(got) is type(want)
             np.testing.assert_array_equal(got, want)
-    assert [few == MANY_BOOLS for few in asked] == [True, False, True, False, False]
+            few = _call.EXACT_BYTES // given.itemsize if is_numpys else _call.FEW
+            assert asked.pop() == few, (given.dtype, options)
+    with pytest.raises(TypeError, match="required positional argument"):
+        ours()
