@@ -202,3 +202,97 @@ def test_in_a_graph_and_prepared(backend: Backend) -> None:
         found = int(backend.to_host(count))
         _check([out[:found] for out in outs], backend, want)
         _check(plan(keys, x), backend, want)
+
+
+# --- scans --------------------------------------------------------------------------------------
+
+
+def _scanned(keys: Array, x: Array, op: Any, init: Any, is_exclusive: bool) -> Array:
+    last: dict[Any, Any] = {}
+    found = []
+    for key, element in zip(keys.ravel().tolist(), x.ravel(), strict=True):
+        previous = last.get(key, init)
+        last[key] = element if previous is None else op(previous, element)
+        found.append(previous if is_exclusive else last[key])
+    return np.array(found, x.dtype)
+
+
+SCANS = [
+    (ga.inclusive_scan_by_key, None), (ga.inclusive_scan_by_key, np.uint64(5 << 32 | 9)),
+    (ga.exclusive_scan_by_key, np.uint64(7 << 32 | 3)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("scan", "init"), SCANS)
+@pytest.mark.parametrize(("first", "last"), [(0, 9), (7, 7), (-300, 70), (5, 1 << 30)])
+def test_scans_in_order(backend: Backend, scan: Any, init: Any, first: int, last: int) -> None:
+    keys, x = _keys(first, last, n=3011), affine(3011)
+    want = _scanned(keys, x, compose, init, scan is ga.exclusive_scan_by_key)
+    given = backend.to_device(keys), backend.to_device(x)
+    for _ in range(2):
+        assert_same(backend.to_host(scan(*given, init, compose)), want)
+    out = backend.to_device(np.full(2 * 3011, 77, x.dtype))
+    assert scan(*given, init, compose, out=out[::2]) is not None
+    assert_same(backend.to_host(out)[::2], want)
+    assert_same(backend.to_host(out)[1::2], np.full(3011, 77, x.dtype))
+
+
+@pytest.mark.parametrize("dtype", INTEGERS, ids=str)
+def test_scans_by_every_key(backend: Backend, dtype: np.dtype[Any]) -> None:
+    bounds = np.iinfo(dtype)
+    for first in {int(bounds.min), max(int(bounds.min), -5), int(bounds.max) - 100}:
+        keys, x = _keys(first, first + 100, dtype, 1500), affine(1500)
+        got = ga.inclusive_scan_by_key(backend.to_device(keys), backend.to_device(x), None, compose)
+        assert_same(backend.to_host(got), _scanned(keys, x, compose, None, False))
+
+
+def test_scans_of_layouts(backend: Backend) -> None:
+    keys, x = _keys(-5, 40, np.int64, 1200), affine(1200)
+    layouts = [lambda a: a[::2], lambda a: a[::-1], lambda a: a.reshape(40, 30).T]
+    for layout in layouts:
+        got = ga.inclusive_scan_by_key(
+            layout(backend.to_device(keys)), layout(backend.to_device(x)), None, compose
+        )
+        assert_same(
+            backend.to_host(got),
+            _scanned(layout(keys).copy(), layout(x).copy(), compose, None, False),
+        )
+    ones = np.broadcast_to(np.int64(1), 1200)
+    for some in (keys, keys > 7, np.broadcast_to(keys[:1], 1200)):
+        got = ga.exclusive_scan_by_key(some, ones)
+        assert_same(got, _scanned(some, ones, lambda a, b: a + b, np.int64(0), True))
+    if backend.name == "cpu":
+        marks = (keys % 3).astype(np.uint8)  # any byte but 0 is True
+        got = ga.exclusive_scan_by_key(marks.view(np.bool_), ones)
+        assert_same(got, _scanned(marks != 0, ones, lambda a, b: a + b, np.int64(0), True))
+
+
+@pytest.mark.parametrize("dtype", sampled(DTYPES), ids=str)
+def test_scans_of_every_element(backend: Backend, dtype: np.dtype[Any]) -> None:
+    keys, x = _keys(-4, 6, n=1300), summable(1300, dtype)
+    want = _scanned(keys, x, lambda a, b: np.add(a, b, dtype=dtype), None, False)
+    got = ga.inclusive_scan_by_key(backend.to_device(keys), backend.to_device(x))
+    assert_same(backend.to_host(got), want, zero_signs=False)
+
+
+def test_scans_of_several_numbers(backend: Backend) -> None:
+    keys, x = _keys(-4, 6, n=1300), np.arange(1300)
+    pairs = backend.to_device(x), backend.to_device(x.astype(np.float32))
+    firsts, lasts = ga.exclusive_scan_by_key(
+        backend.to_device(keys), pairs, (-1, -2.0), lambda a, b: (a[0] if a[0] >= 0 else b[0], b[1])
+    )
+    before = [np.flatnonzero(keys[:i] == keys[i]) for i in range(1300)]
+    assert_same(backend.to_host(firsts), np.array([x[i[0]] if i.size else -1 for i in before]))
+    want = np.array([x[i[-1]] if i.size else -2 for i in before], np.float32)
+    assert_same(backend.to_host(lasts), want)
+
+
+def test_scans_that_are_prepared(backend: Backend) -> None:
+    """Each call decides by the keys that it finds."""
+    x, keys = backend.to_device(affine(2000)), backend.to_device(_keys(0, 9, n=2000))
+    plan = ga.prepare(ga.inclusive_scan_by_key, keys, x, None, compose)
+    for last in (9, 90_000, 100, 1 << 30, 0):
+        now = _keys(-1, last, n=2000, seed=last)
+        keys[:] = backend.to_device(now)
+        want = _scanned(now, backend.to_host(x), compose, None, False)
+        assert_same(backend.to_host(plan(keys, x)), want)

@@ -1,4 +1,4 @@
-"""Reductions by index on CPU cores, and of integers of a narrow range by key."""
+"""Reductions by index on CPU cores; reductions and scans by key of integers of a narrow range."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from gpualgo._algorithms.by_index import problem as at
 from gpualgo._algorithms.by_index.problem import ByIndex, check_indices
 from gpualgo._algorithms.by_key import cpu as by_key
-from gpualgo._algorithms.by_key.problem import Reduction
+from gpualgo._algorithms.by_key.problem import REDUCE, ByKey, InclusiveScan, Reduction
 from gpualgo._algorithms.transform import cpu
 from gpualgo._base import records
 from gpualgo._cpu.kernels import Applied, Kernel, get_kernel, named
@@ -25,7 +25,7 @@ from gpualgo._pipeline.problem import Array, host_values
 
 
 class _Tables:
-    """Folds elements into results by index: one table per share, joined in order.
+    """Folds elements into results by index: one table per share, joined in order; or scans them.
 
     A result without elements is `start`, or its own initial value.
     """
@@ -33,6 +33,7 @@ class _Tables:
     def __init__(
         self, op: Operator, acc: np.dtype[Any], index: np.dtype[Any], num_items: int, size: int,
         has_init: bool, has_row_init: bool = False, may_fold_directly: bool = False,
+        mode: str = REDUCE,
     ) -> None:  # fmt: skip
         self.acc, self.size, item_bytes = acc, size, acc.itemsize
         most = at.MOST_SHARES if size > at.FEW_RESULTS else at.MOST_SHARES_OF_FEW
@@ -42,6 +43,8 @@ class _Tables:
         steps += [("join", size, at.JOINED, shares * size)]
         if may_fold_directly and has_init and shares <= at.DIRECT_SHARES:
             steps, shares = [("direct", num_items, num_items, num_items)], 0
+        if mode != REDUCE:
+            steps, shares = [(mode, num_items, num_items, num_items)], 1
         self.shares = shares
         head = num_items, share_items, shares, size, has_init, 0, has_row_init, 0, 0, 0
         fields = range(at.X, at.X + 2 * len(records.field_dtypes(acc)))
@@ -96,14 +99,15 @@ def _kernel(kind: str, acc: np.dtype[Any], index: np.dtype[Any], op: Operator) -
     return get_kernel(*code, Applied(op, (acc, acc), acc))
 
 
-# --- Reductions by key: integers of a narrow range, in any order, are not sorted.
+# --- Keys in any order: integers of a narrow range are not sorted.
 
 TABLES_FROM = 1 << 14  # elements: fewer are sorted about as fast
 KEY_ITEMS = 8  # least number of elements for each integer of the range
 
 
 @planners.for_cpu.register(Reduction)
-def _(problem: Reduction, arrays: Sequence[Array], results: Sequence[Array], op: Operator) -> Plan:
+@planners.for_cpu.register(InclusiveScan)
+def _(problem: ByKey, arrays: Sequence[Array], results: Sequence[Array], op: Operator) -> Plan:
     """Each call looks at its keys and chooses tables or the sort; each is planned when needed."""
     acc, key, shape = problem.acc, problem.key, problem.shape
     num_items, fields = prod(shape), records.field_dtypes(acc)
@@ -116,10 +120,11 @@ def _(problem: Reduction, arrays: Sequence[Array], results: Sequence[Array], op:
 
     @lru_cache(maxsize=4)
     def tables_of(size: int) -> _Tables:
-        return _Tables(op, acc, unsigned, num_items, size, problem.has_init)
+        has_init, mode = problem.has_init, problem.mode
+        return _Tables(op, acc, unsigned, num_items, size, has_init, mode=mode)
 
     def way(arrays: Sequence[Array], results: Sequence[Array]) -> tuple[int, _Tables | Plan]:
-        """Return the first key of tables, and how keys of this range are reduced."""
+        """Return the first key of tables, and how keys of this range are processed."""
         low, end = int(arrays[0].min()), int(arrays[0].max()) + 1
         if low > 0 and end * KEY_ITEMS <= num_items:
             low = 0  # keys are indices then
@@ -143,6 +148,9 @@ def _(problem: Reduction, arrays: Sequence[Array], results: Sequence[Array], op:
         # Differences modulo the keys' range: they fit, though neither number has to be positive.
         first = np.array(low, key).view(unsigned)
         indices = keys.view(unsigned) if low == 0 else keys.view(unsigned) - first
+        if problem.mode != REDUCE:
+            chosen.run(init or no_init, indices, values, results)
+            return
         totals = [np.empty(chosen.size, field) for field in fields]
         marks = chosen.run(init or no_init, indices, values, totals)
         *outs, count = results
@@ -153,4 +161,5 @@ def _(problem: Reduction, arrays: Sequence[Array], results: Sequence[Array], op:
         for out, total in zip(outs[1:], totals, strict=True):
             out[: present.size] = total[present]
 
-    return Plan(run, way(arrays, results)[1].routines)
+    plan = Plan(run, way(arrays, results)[1].routines)
+    return plan if problem.mode == REDUCE else plan.into(results)

@@ -1,6 +1,7 @@
-"""Kernels of a reduction by index on the CPU: one table per share, joined in order.
+"""Kernels of reductions and scans by index on the CPU.
 
-Many results that have initial values need no tables.
+A reduction has one table per share, joined in order; many results that have initial values need no
+tables. A scan has one table.
 """
 
 from __future__ import annotations
@@ -60,6 +61,46 @@ def direct_kernel(fn: Any, acc: np.dtype[Any], index: np.dtype[Any]) -> Callable
             k = load(indices, i)
             if types.uint64(k) < types.uint64(size):  # a negative index becomes too large
                 put(out, types.intp(k), fn(get(out, types.intp(k)), get(x, i)))
+
+    return kernel
+
+
+def inclusive_kernel(fn: Any, acc: np.dtype[Any], index: np.dtype[Any]) -> Callable[..., None]:
+    return _scan_kernel(fn, acc, index, False)
+
+
+def exclusive_kernel(fn: Any, acc: np.dtype[Any], index: np.dtype[Any]) -> Callable[..., None]:
+    return _scan_kernel(fn, acc, index, True)
+
+
+def _scan_kernel(
+    fn: Any, acc: np.dtype[Any], index: np.dtype[Any], is_exclusive: bool
+) -> Callable[..., None]:
+    """Return the kernel that scans all elements in order; the table holds each index's last value.
+
+    All indices are in range. An exclusive scan has an initial value.
+    """
+    fields = access_by_index(acc)
+    as_a, as_index = pointer_to(storage(acc)), pointer_to(storage(index))
+    pointers, get, put, number = fields.pointers, fields.load, fields.store, fields.number
+
+    def kernel(table: int, scratch: int, first_task: int, last_task: int) -> None:
+        p = _words(table)
+        indices, x = as_index(load(p, at.INDICES)), pointers(table + 8 * at.X)
+        out = pointers(table + 8 * (at.X + number))
+        values, marks = as_a(load(p, at.VALUES)), _bytes(load(p, at.MARKS))
+        start, count = as_a(load(p, at.START)), load(p, at.NUM_ITEMS)
+        if load(p, at.IS_START):
+            for k in range(load(p, at.SIZE)):
+                store(values, k, load(start, 0))
+                store(marks, k, types.uint8(1))
+        for i in range(count):
+            slot = types.intp(load(indices, i))
+            value, previous, has_one = get(x, i), load(values, slot), load(marks, slot)
+            following = fn(previous, value) if has_one else value
+            store(marks, slot, types.uint8(1))
+            store(values, slot, following)
+            put(out, i, previous if is_exclusive else following)
 
     return kernel
 
