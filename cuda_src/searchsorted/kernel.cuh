@@ -21,9 +21,11 @@
 //            neighbouring queries share if they are close; of windows each byte once. Launches:
 //            one, or with samples two; temporary storage: that of the samples and 16 bytes for each
 //            tile.
-// Falling    with `may_fall` the array may be in the opposite order: where its last element comes
+// Answer     Answer::in_either: the array may be in the opposite order: where its last element
+// comes
 //            before its first, or that is NaN, it is read from the end, and a place is how many are
-//            left behind it.
+//            left behind it. Answer::among, not_among: whether the array has an element that equals
+//            the query, or has none; NaN equals nothing.
 // In place   safe where output and queries are the same elements: a thread loads before it stores,
 //            and windows are found before.
 // Operator   a strict weak order, asked of elements of the input alone. Results do not depend on
@@ -42,8 +44,10 @@ namespace gpualgo {
 
 constexpr int most_samples = 16;
 
+enum class Answer { place, in_either, among, not_among };
+
 template <int block_threads_, int items_, int levels_, int min_blocks_, int shared_bytes_,
-          int node_bits_, bool in_packs_, bool may_fall_>
+          int node_bits_, bool in_packs_, Answer answer_>
 struct SearchPolicy {
   static constexpr int block_threads = block_threads_;
   static constexpr int items = items_;            // queries per thread
@@ -52,7 +56,8 @@ struct SearchPolicy {
   static constexpr int shared_bytes = shared_bytes_;
   static constexpr int node_bits = node_bits_;  // of samples: log2 of a node's elements; 0: none
   static constexpr bool in_packs = in_packs_;   // the sorted array lies as its samples do
-  static constexpr bool may_fall = may_fall_;   // it may be in the opposite order; has no samples
+  static constexpr Answer answer = answer_;
+  static constexpr bool may_fall = answer_ == Answer::in_either;  // then there are no samples
   static_assert(!may_fall || node_bits == 0);
 };
 
@@ -445,6 +450,7 @@ struct Search {
   // For the samples' kernel. A window begins where the tile's first query belongs and ends where
   // its last one does, or the other way around, and has one more element at each end.
   __device__ static void find_windows(const Params& params, int64 first, int64 step) {
+#pragma unroll 1
     for (int64 tile = first; tile < params.num_tiles; tile += step) {
       const int64 begin = tile * (items * threads), end = begin + items * threads;
       const int64 last = (end < params.num_queries ? end : params.num_queries) - 1;
@@ -476,6 +482,12 @@ struct Search {
         load_element<V>(moved(all, [&](auto leaf) { return offsets[1 + decltype(leaf)::value]; })));
   }
 
+  // Whether a query equals the element at its place, before which all are less.
+  __device__ bool is_among(const T& query, int64 place) const {
+    const auto number = Order::number(query);
+    return number == number && place < params.num_sorted && !Order::before(query, sorted_at(place));
+  }
+
   __device__ void store(const Queries& own) const {
     int64 steps[1 + leaves];
     if constexpr (is_even) params.places.offsets(threads, steps);
@@ -485,9 +497,12 @@ struct Search {
     for (int k = 0; k < items; ++k) {
       if (!own.is_there[k]) continue;
       unsigned char* output = first + (is_even ? k * steps[0] : own.outputs[k]);
-      int64 place = own.places[k];
-      if (Policy::may_fall && falls) place = params.num_sorted - place;
-      *reinterpret_cast<Index*>(output) = Index(place);
+      int64 answer = own.places[k];
+      if (Policy::may_fall && falls) answer = params.num_sorted - answer;
+      if constexpr (Policy::answer == Answer::among || Policy::answer == Answer::not_among) {
+        answer = is_among(own.values[k], answer) == (Policy::answer == Answer::among);
+      }
+      *reinterpret_cast<Index*>(output) = Index(answer);
     }
   }
 

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from gpualgo import argsort, copy, lazy, merge_sort, transform
-from gpualgo._arrays.view import view_of
-from gpualgo._driver.default_device import CPU
-from gpualgo._lazy import is_lazy
 from gpualgo._lazy.combining import place_lazy
 from gpualgo.numpy import _call
 from gpualgo.numpy._call import aligned
@@ -35,35 +32,6 @@ def indices_along(shape: tuple[int, ...], axis: int | None) -> Any:
     """Return each element's index along an axis, or in C order among all."""
     along = tuple(n if axis in (i, i - len(shape), None) else 1 for i, n in enumerate(shape))
     return lazy.arange(math.prod(along)).reshape(along).broadcast_to(shape)
-
-
-# --- Operators that look up elements in a short array on a GPU: membership in one pass.
-#
-# The operator captures the array, so its elements are cached and no indices are stored.
-
-MOST = 1 << 10  # elements of the longest short array
-
-
-def is_short_on_gpu(x: Any, where: str) -> bool:
-    """Return whether an array is on a GPU, short and not empty."""
-    if type(x) is np.ndarray or is_lazy(x) or len(x.shape) != 1:
-        return False
-    return 0 < x.shape[0] <= MOST and view_of(x, where).device != CPU
-
-
-def _contains(keys: Any, x: Any) -> Any:
-    index, count = np.int64(0), np.int64(len(keys))
-    while count > 1:
-        half = count // 2
-        if keys[index + half - 1] < x:
-            index += half
-        count -= half
-    return keys[index] == x or keys[min(index + 1, len(keys) - 1)] == x
-
-
-def membership_of(keys: Any, invert: bool) -> Callable[[Any], Any]:
-    """Return an operator: whether a number is in a sorted array of its dtype, or is not."""
-    return lambda x: _contains(keys, x) != invert
 
 
 # --- NumPy's order of complex numbers: by real part, then imaginary part, NaN last.

@@ -14,8 +14,10 @@ import gpualgo as ga
 from gpualgo import copy, lazy, merge, minmax, searchsorted, select, transform
 from gpualgo._algorithms.runs import solve as firsts_of_runs
 from gpualgo._api import unique as sorting
+from gpualgo._arrays.view import view_of
 from gpualgo._base import dtypes
 from gpualgo._base.errors import shown
+from gpualgo._driver.default_device import CPU
 from gpualgo._lazy import is_lazy
 from gpualgo.numpy import _call, _orders
 from gpualgo.numpy._call import array_of, is_host, numpy_function
@@ -37,7 +39,8 @@ def are_among(x: Any, others: Any, invert: bool, where: str) -> Any:
     if own.kind in "biu" and kind.kind in "biu":
         return _among_integers(x, others, own, kind, invert)
     common = np.result_type(own, kind)
-    return _among(_call.cast(x, common, where), _call.cast(others, common, where), invert)
+    x = _call.cast(x, common, where) if common.kind == "c" else x
+    return _among(x, _call.cast(others, common, where), invert)
 
 
 def _all(value: bool, like: Any) -> Any:
@@ -45,10 +48,12 @@ def _all(value: bool, like: Any) -> Any:
 
 
 def _among(x: Any, others: Any, invert: bool) -> Any:
-    """Search elements in others of the same dtype, after sorting these."""
+    """Search elements in others, which have the common dtype, after sorting these."""
     is_complex, (keys, _) = _kind(others) == "c", _sorted(others, False)
-    if not is_complex and _orders.is_short_on_gpu(keys, "isin"):
-        return transform(_orders.membership_of(keys, invert), x)
+    if not is_complex and view_of(keys, "isin").device != CPU:
+        from gpualgo._algorithms.searchsorted.problem import AMONG, NOT_AMONG, search_on_gpu
+
+        return search_on_gpu(keys, x, "isin", NOT_AMONG if invert else AMONG)
     x = copy(x) if is_lazy(x) else x
     indices = searchsorted(keys, x, less=_orders.complex_less if is_complex else None)
     if not isinstance(indices, np.ndarray) and isinstance(indices, np.generic):
@@ -67,7 +72,7 @@ def _among_integers(x: Any, others: Any, own: Any, kind: Any, invert: bool) -> A
             return _in_table(x, others, low, high, invert)
     common = np.result_type(own, kind)
     if common.kind != "f":
-        return _among(_call.cast(x, common, "isin"), _call.cast(others, common, "isin"), invert)
+        return _among(x, _call.cast(others, common, "isin"), invert)
     wide = np.dtype(np.uint64 if own.kind == "i" else np.int64)  # one is uint64, the other signed
     x_wide, others_wide = (_call.cast(one, wide, "isin") for one in (x, others))
     is_member = _among(x_wide, others_wide, invert)
@@ -277,8 +282,8 @@ _set_function = functools.partial(numpy_function, arrays=2, weak=True, few=1 << 
 
 
 @_set_function(
-    "One sort of `test_elements` and one search. On a GPU one pass for up to 1024 elements. Host "
-    "arrays: a lookup table for integers of a small range, one pass for up to 7 elements",
+    "One sort of `test_elements` and one search. Host arrays: a lookup table for integers of a "
+    "small range, one pass for up to 7 elements",
     differs="`kind` is checked but has no effect; int64 and uint64 are compared exactly (NumPy: as "
     "float64)",
 )

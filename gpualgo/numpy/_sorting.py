@@ -13,7 +13,9 @@ from gpualgo import searchsorted as search
 from gpualgo import top_k as select_top
 from gpualgo._algorithms.radix_sort import ARGSORT_OPTIONS, SORT_OPTIONS, radix_sort
 from gpualgo._algorithms.radix_sort.problem import Sort
+from gpualgo._arrays.view import view_of
 from gpualgo._base.errors import shown
+from gpualgo._driver.default_device import CPU
 from gpualgo._lazy import is_lazy
 from gpualgo._operators.tokens import second
 from gpualgo._pipeline import checks
@@ -355,15 +357,18 @@ def _is_decreasing(bins: Any) -> bool:
     return bool(len(differing) and not bins[0] < bins[1 + differing[0]])
 
 
+_SHORT = 1 << 10  # bins of which a GPU finds out the direction in the search
+
+
 def _digitize_on_gpu(x: Any, bins: Any, side: Any) -> Any:
     """Return bin numbers for bins on a GPU, whose direction the host does not know."""
     length, where = bins.shape[0], "digitize"
     if length < 2:
         return search(bins, x, side=side)
-    if _orders.is_short_on_gpu(bins, where):
-        from gpualgo._algorithms.searchsorted.problem import search_either_direction
+    if length <= _SHORT and view_of(bins, where).device != CPU:
+        from gpualgo._algorithms.searchsorted.problem import IN_EITHER, search_on_gpu
 
-        return search_either_direction(bins, x, side, where)
+        return search_on_gpu(bins, x, where, IN_EITHER, side)
     lazy_bins = lazy.asarray(bins)
     first, last = lazy_bins[0], lazy_bins[-1]
     increasing = copy(lazy.transform(_increasing_element, lazy_bins, lazy_bins[::-1], first, last))

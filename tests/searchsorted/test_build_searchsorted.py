@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from support import sampled
 
 from gpualgo._algorithms.merge_sort.problem import Comparison
 from gpualgo._algorithms.searchsorted import cuda
+from gpualgo._algorithms.searchsorted.problem import AMONG, IN_EITHER, PLACE
 from gpualgo._base import records
 from gpualgo._cuda.build import Spec
 from gpualgo._operators.operator import Operator
@@ -26,13 +28,16 @@ COARSE = Operator(lambda a, b: a // 16 < b // 16)
 pytestmark = pytest.mark.usefixtures("own_cache")
 
 
-def specs(element: Any, op: Operator | None = None, num_queries: int = MANY) -> list[Spec]:
+def specs(
+    element: Any, op: Operator | None = None, num_queries: int = MANY, answer: str = PLACE
+) -> list[Spec]:
     """Return the kernels for arrays that lie as samples do."""
-    cut = cuda.policy_of(element, 64 << 10)
+    cut = replace(cuda.policy_of(element, 64 << 10), answer=answer)
     cut = cuda.with_samples(cut, element, MANY, num_queries, 16)
     ways = (False,) * len(records.field_dtypes(element))
     order = Comparison(element, op, ways)
-    return cuda.specs(order, (element, element), False, INT64, cut, True)
+    result = INT64 if answer in (PLACE, IN_EITHER) else np.dtype(np.bool_)
+    return cuda.specs(order, (element, element), False, result, cut, True)
 
 
 @needs_cuobjdump
@@ -50,6 +55,8 @@ def test_other_architectures(capability: Capability, tmp_path: Path) -> None:
     pair = records.record(["0", "1"], [np.dtype("int32"), np.dtype("float64")])
     found = [*specs(np.dtype("int32"), COARSE), *specs(pair), *specs(INT64, None, 64)]
     assert len(found) == 4  # a pair and a few queries take no samples
+    found += specs(np.dtype("float32"), answer=AMONG)
+    found += specs(np.dtype("uint8"), answer=IN_EITHER)
     sass.held(found, capability, tmp_path, 64)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from gpualgo._algorithms.merge_sort.problem import Comparison
 from gpualgo._algorithms.merge_sort.tuning import order_type
-from gpualgo._algorithms.searchsorted.problem import Search
+from gpualgo._algorithms.searchsorted.problem import IN_EITHER, PLACE, Search
 from gpualgo._arrays.view import View, strides_for
 from gpualgo._base import records
 from gpualgo._base.strides import merge
@@ -56,7 +56,12 @@ class Policy:
     levels: int  # maximum, of the tree
     node_bits: int = 0  # of the samples, if there are any
     in_packs: bool = False  # the sorted array has the samples' layout
-    may_fall: bool = False  # it may be descending; then there are no samples
+    answer: str = PLACE  # to each query
+
+    @property
+    def may_fall(self) -> bool:
+        """Whether the sorted array may be descending; then there are no samples."""
+        return self.answer == IN_EITHER
 
     @property
     def tile_items(self) -> int:
@@ -134,7 +139,8 @@ def specs(
     element = order.element
     tuned = cpp(
         "SearchPolicy", BLOCK_THREADS, policy.items, policy.levels, BLOCKS_PER_SM,
-        policy.shared_bytes(element), policy.node_bits, policy.in_packs, policy.may_fall,
+        policy.shared_bytes(element), policy.node_bits, policy.in_packs,
+        f"gpualgo::Answer::{policy.answer}",
     )  # fmt: skip
     places = cpp("EvenLayout" if is_even else "Layout", 1 + len(records.field_dtypes(element)))
     types = tuned, order_type(order), is_right, *sides, element, index, places
@@ -156,7 +162,7 @@ def _(problem: Search, views: Sequence[View], op: Operator | None, targets: Sequ
     dims = merge(sorted(dims, key=lambda dim: -abs(dim[1][0])))
     dev = gpu.get(device)
     kind = policy_of(order.element, dev.shared_limit)
-    kind = replace(kind, may_fall=problem.may_fall)
+    kind = replace(kind, answer=problem.answer)
     num_queries = math.prod(shape)
     # If the sorted array has the layout of its samples, else 0.
     is_like = problem.sides[0] == order.element and views[0].strides[0] == order.element.itemsize

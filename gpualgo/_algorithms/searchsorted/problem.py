@@ -29,8 +29,10 @@ BLOCK = 64  # queries that are bisected together, to have that many loads in fli
 SORTED, STEP, NUM_SORTED, QUERIES, OUTPUT, NUM_QUERIES = range(6)
 
 
+PLACE, IN_EITHER, AMONG, NOT_AMONG = "place", "in_either", "among", "not_among"  # answers
+
 Forms = tuple[Form | None, ...]
-INDEX = np.dtype(np.int64)
+INDEX, BOOL = np.dtype(np.int64), np.dtype(np.bool_)
 
 
 class Search(Problem):
@@ -42,7 +44,7 @@ class Search(Problem):
 
     def __init__(self, call: Call) -> None:
         device, views, op, params, where = call.device, call.views, call.op, call.params, call.where
-        directions, self.is_right, index, self.num_fields, self.forms, self.may_fall = params
+        directions, self.is_right, index, self.num_fields, self.forms, self.answer = params
         count = self.num_fields
         a, v, form = views[:count], views[count:], self.forms[0]
         names = [*inputs.names(a, form, "a"), *inputs.names(v, form, "v")]
@@ -66,7 +68,7 @@ class Search(Problem):
         self.sides = checks.element_of(a, form), checks.element_of(v, form)
         (self.num_sorted,), self.shape = a[0].shape, v[0].shape
         self.is_empty = self.num_sorted == 0
-        result_dtype = index_dtype_of(index, self.num_sorted, where)
+        result_dtype = index if index == BOOL else index_dtype_of(index, self.num_sorted, where)
         layouts = [view.strides for view in v]
         in_place = tuple(range(count, 2 * count))
         self.results = (Result(self.shape, result_dtype, in_place, order_of(self.shape, layouts)),)
@@ -163,7 +165,7 @@ def search_problem(
             )
     directions = descending_of(descending, forms[0], less, where)
     num_fields = 1 if forms[0] is None else len(forms[0].names)
-    params = directions, side == "right", dtype, num_fields, forms, False
+    params = directions, side == "right", dtype, num_fields, forms, PLACE
     num_arguments = 0 if less is None else 2
     problem = problem_of(Search, views, less, None, params, where, num_arguments)
     if log.checks_device_values():
@@ -171,15 +173,17 @@ def search_problem(
     return problem, views
 
 
-def search_either_direction(bins: Any, v: Any, side: str, where: str) -> Any:
-    """Return the indices of v in an array on a GPU that is sorted in either direction.
+def search_on_gpu(a: Any, v: Any, where: str, answer: str, side: str = "left") -> Any:
+    """Return another answer about v in a sorted array of numbers on a GPU.
 
-    If it is descending, results are indices in its reverse, counted from the end.
+    IN_EITHER: indices in an array that is sorted in either direction. If it is descending, they are
+    those in its reverse, counted from the end. AMONG, NOT_AMONG: whether an element equals that of
+    v, or none does.
     """
-    bins, v = materialized({"a": bins, "v": v}, (), where, None)
-    views, forms = arguments_of(bins, v, where, False)
+    a, v = materialized({"a": a, "v": v}, (), where, None)
+    views, forms = arguments_of(a, v, where, False)
     if views[0].device < 0 or forms[0] is not None:
-        raise TypeError(f"{where}: bins are no array of numbers on a GPU")
-    params = (False,), side == "right", INDEX, 1, forms, True
+        raise TypeError(f"{where}: the sorted array is no array of numbers on a GPU")
+    params = (False,), side == "right", INDEX if answer == IN_EITHER else BOOL, 1, forms, answer
     problem = problem_of(Search, views, None, None, params, where, 0)
     return run(problem, views, None, None, None, None)

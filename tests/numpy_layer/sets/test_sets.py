@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpys_own import arrays, check_same, examples
-from support import Backend
+from support import DTYPES, Backend, forget_problems, random_array, sampled
 
 import gpualgo.numpy as gnp
+from gpualgo._algorithms.searchsorted import cuda
 
 SMALL = settings(
     max_examples=examples(25, emulated=5), deadline=None, database=None, derandomize=True
@@ -140,3 +141,43 @@ def test_float16_is_sorted_right() -> None:
                 np.testing.assert_array_equal(found, native(wide[:-300], wide[-300:]))
             edges = np.arange(-40, 40, 3)
             np.testing.assert_array_equal(gnp.histogram(x, edges)[0], np.histogram(wide, edges)[0])
+
+
+@pytest.mark.parametrize("dtype", sampled([d for d in DTYPES if d.kind != "c"]), ids=str)
+@pytest.mark.parametrize("count", [1, 30, 3000, 20_000])
+def test_members_of_every_dtype(
+    backend: Backend, dtype: np.dtype[Any], count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Elements in any order and in order, which are searched in parts of the other array, too."""
+    monkeypatch.setattr(cuda, "WINDOW_QUERIES", 1)
+    forget_problems()
+    x, others = random_array(3001, dtype, 1), random_array(count, dtype, 2)
+    others[::2] = np.resize(x[::3], others[::2].shape)
+    if dtype.kind not in "biu":
+        x[5:9] = others[0] = np.nan
+        others[-1], x[9], x[10] = 0.0, -0.0, 0.0
+    wanted = [value in set(others.tolist()) for value in x.tolist()]
+    order = np.argsort(x.astype(object if dtype.kind == "O" else np.float64), kind="stable")
+    given = backend.to_device(others)
+    for invert in (False, True):
+        want = np.array(wanted) ^ invert
+        for part in (slice(None), slice(None, None, -2), order):
+            got = gnp.isin(backend.to_device(x[part]), given, invert=invert)
+            np.testing.assert_array_equal(backend.to_host(got), want[part])
+        rows = backend.to_device(x[:3000].reshape(50, 60))[:, ::2]
+        got = backend.to_host(gnp.isin(rows.T, given, invert=invert))
+        np.testing.assert_array_equal(got, want[:3000].reshape(50, 60)[:, ::2].T)
+    forget_problems()
+
+
+def test_members_of_two_dtypes(backend: Backend) -> None:
+    """They are compared in NumPy's common dtype."""
+    kinds = ("int32", "uint8", "float16", "float32", "float64", "bool", "int64")
+    for own in kinds:
+        for other in kinds:
+            x, others = np.arange(-40, 80).astype(own), np.arange(0, 100, 3).astype(other)
+            others = np.concatenate([others, others + others])
+            got = gnp.isin(backend.to_device(x), backend.to_device(others))
+            np.testing.assert_array_equal(
+                backend.to_host(got), np.isin(x, others), f"{own} {other}"
+            )
