@@ -341,25 +341,23 @@ class UFunc:
         order: Any = "K", dtype: Any = None, subok: Any = True, signature: Any = None,
     ) -> Any:  # fmt: skip
         name, native = self.__name__, self._native
-        is_plain = where is True and dtype is None and casting == "same_kind"
-        if (
-            is_plain and out is None and order == "K" and signature is None
-            and len(args) == self.nin and self._op is native
-            and ARRAY_TYPES.issuperset(map(type, args))
-        ):  # fmt: skip
-            return transformed(native, args, name)
         outs: tuple[Any, ...] = (None,)
         if len(args) != self.nin or out is not None:
             args, outs = outs_of(native, args, out, name)
-        operands, size, location = arguments_of(args, name)
-        if order != "K" or signature is not None:
-            self._refuse(order, signature)
-        if is_plain and not any(one is not None for one in outs):
+        is_plain = where is True and dtype is None and casting == "same_kind" and order == "K"
+        if is_plain and signature is None and outs[0] is None is outs[-1]:
+            if self._op is native and ARRAY_TYPES.issuperset(map(type, args)):
+                return transformed(native, args, name)
+            operands, size, location = arguments_of(args, name)
             if location == NUMBERS_ALONE:
                 return native(*operands)
             if location == HOST and _call.is_few(size, _call.ALL):
-                return _loops.run(native, operands, size)
+                is_short = size < _loops.DEAR[1]
+                return native(*operands) if is_short else _loops.run(native, operands, size)
             return plain(native, self._op, operands, location, name)
+        operands, size, location = arguments_of(args, name)
+        if order != "K" or signature is not None:
+            self._refuse(order, signature)
         if casting not in _CASTING:
             if type(casting) is not str:
                 raise TypeError(f"{name}: casting must be str, not {type(casting).__name__}")
