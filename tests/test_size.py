@@ -14,7 +14,7 @@ from support import REPOSITORY
 # Lines of Python below each folder of gpualgo/ and in bench/, and of CUDA below cuda_src/.
 LINES = {
     "bench": 3_000,
-    "gpualgo": 64_348,
+    "gpualgo": 64_350,
     "gpualgo/_algorithms": 22_067,
     "gpualgo/_api": 2_574,
     "gpualgo/_arrays": 1_804,
@@ -31,7 +31,7 @@ LINES = {
     "gpualgo/jax": 1_411,
     "gpualgo/lazy": 782,
     "gpualgo/numpy": 6_077,
-    "gpualgo/torch": 1_685,
+    "gpualgo/torch": 1_687,
     "gpualgo/shards": 2_071,
     "cuda_src": 18_142,
 }

@@ -125,9 +125,9 @@ def lazy_mask_of(where: Any, a: Any, name: str) -> Any:
     return None if mask is None else led_by(lazy_of(mask).broadcast_to(shape), lazy_of(a))
 
 
-def identity_of(ufunc: np.ufunc, start: Any, kind: Any, name: str) -> Any:
+def identity_of(ufunc: np.ufunc, start: Any, kind: Any, name: str, initial: Any) -> Any:
     """Return the replacement of excluded elements: the identity, else the initial value."""
-    if ufunc in _IDENTITIES:
+    if ufunc in _IDENTITIES and initial is not None:
         return np.array(_IDENTITIES[ufunc]).astype(kind)[()]  # -1 has all bits
     if start is None:
         raise ValueError(
@@ -199,7 +199,7 @@ def reduced(
     start = reductions.started(ufunc, kind) if initial is UNSET else start_of(initial, kind)
     a, own = real_of(a, own, kind)
     if (mask := mask_of(where, a.shape, name)) is not None:
-        replacement = identity_of(ufunc, start, kind, name)
+        replacement = identity_of(ufunc, start, kind, name, initial)
         a = MASKED((a, mask), name, kind, replacement, replacement.tobytes())
     elif kind == BOOL != own and start is None and is_host(a) and ufunc in _DECIDING:
         op, start = _DECIDING[ufunc]

@@ -163,7 +163,9 @@ def histogram(
     if weights is not None and weights.dtype == torch.bool:
         raise TypeError("histogram: weights has dtype torch.bool; pass weights.to(torch.int64)")
     if isinstance(bins, Tensor):
-        found: Tensor = ops.counts(x, weights, bins, bins.shape[0] - 1, 0.0, 0.0)
+        if not bins.ndim:
+            raise ValueError("histogram: bins has no dimension; pass edges in one, or int(bins)")
+        found: Tensor = ops.counts(x, weights, bins, max(bins.numel() - 1, 0), 0.0, 0.0)
         return found
     if range is None:
         raise ValueError("histogram: range is needed; pass (low, high), or edges as a tensor")

@@ -73,6 +73,8 @@ import gpualgo.torch as gt
         (lambda x: gt.select(x, x), TypeError, "predicate is a tensor of torch.float64"),
         (lambda x: gt.select(x, x[:1] > 0), ValueError, "predicate has shape"),
         (lambda x: gt.histogram(x, 3), ValueError, "range is needed"),
+        (lambda x: gt.histogram(x, x[:0]), ValueError, "bins has 0 edges, but their number"),
+        (lambda x: gt.histogram(x, x[0]), ValueError, "bins has no dimension; pass edges"),
         (lambda x: gt.searchsorted(x, x, side="middle"), ValueError, "side must be"),
         (lambda x: gt.linear_recurrence(x, x.float()), TypeError, "a has dtype torch.float64, b"),
         (

@@ -97,6 +97,18 @@ def test_no_elements_need_a_start(backend: Backend, shape: Any, axis: Any) -> No
             check_same(backend, name, x, axis, **kwargs)
 
 
+@pytest.mark.parametrize("size", [3, 9000])
+def test_a_mask_needs_a_start(backend: Backend, size: int) -> None:
+    """None is no start, whatever the identity; without a mask it is that of the elements."""
+    x = np.arange(size)
+    for ufunc in (np.add, np.multiply, np.bitwise_or, np.logical_and, np.maximum):
+        ours = getattr(gnp, ufunc.__name__)
+        with pytest.raises(ValueError, match="initial"):
+            ours.reduce(backend.to_device(x), initial=None, where=backend.to_device(x > 1))
+        want = ufunc.reduce(x, initial=None)
+        assert backend.to_host(ours.reduce(backend.to_device(x), initial=None)) == want
+
+
 @pytest.mark.parametrize("name", ["any", "all"])
 def test_truth_of_nan_and_zeros(name: str) -> None:
     for values in ([np.nan], [-0.0], [], [0.0, np.nan], [np.nan, 1.0], [5e-324, -0.0]):
