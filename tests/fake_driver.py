@@ -31,7 +31,8 @@ from gpualgo._driver.driver import Kernel
 
 NUM_DEVICES = 2
 # Shared memory of a block, by architecture.
-SHARED_BYTES = {(7, 5): 64 << 10, (8, 0): 163 << 10, (9, 0): 227 << 10, (10, 0): 227 << 10,
+SHARED_BYTES = {(7, 5): 64 << 10, (8, 0): 163 << 10, (8, 6): 99 << 10, (9, 0): 227 << 10,
+                (10, 0): 227 << 10,
                 (12, 0): 99 << 10}  # fmt: skip
 _NEW = ("Create", "cuLibraryLoadData", "cuLibraryGetKernel")  # what gives a new object
 _NOT_READY = 600  # CUDA_ERROR_NOT_READY

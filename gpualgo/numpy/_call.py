@@ -147,7 +147,8 @@ BOOL = np.dtype(np.bool_)
 FEW = 1 << 12  # calls on fewer elements in host arrays go to NumPy, see ADR 26
 ALL = sys.maxsize  # of what NumPy computes at any size, as its loops are as fast
 
-# NumPy reduces long rows at memory speed if results are not rounded: its bits are those of here.
+# NumPy reduces long rows at memory speed. Results that are not rounded have the bits of here, but
+# for zeros and NaN, of which NumPy returns any.
 EXACT = "?bBhHiIlLqQfd"  # dtypes that it vectorises
 EXACT_BYTES = 1 << 21  # from here on several cores are faster
 EXACT_ROW = 64  # elements of the last axis; NumPy is slow for shorter ones
@@ -196,7 +197,7 @@ def numpy_function(
 
 def _with_interface(
     fn: Callable[P, R], passes: str, *, arrays: int = 1, weak: bool = False, few: int = FEW,
-    is_exact: bool = False, differs: str = "", quick: Callable[[Any], Any] | None = None,
+    exact: str = "", differs: str = "", quick: Callable[[Any], Any] | None = None,
     orders: bool = False,
 ) -> Callable[P, R]:  # fmt: skip
     """Return a function with NumPy's interface: docstring, NumPy for few elements, table entry.
@@ -206,9 +207,9 @@ def _with_interface(
 
     The first positional arguments, `arrays` in number, are converted by `array_of`; None and Python
     numbers after the first one are passed unchanged, if `weak` also as the first. Host arrays of
-    fewer elements in total than `few` go to NumPy's function, unless a GPU is selected. If results
-    of one array are elements, indices or bools (`is_exact`), so do those of `EXACT_BYTES` in long
-    rows. If it `orders` elements, dtypes that NumPy orders differently do not go to NumPy.
+    fewer elements in total than `few` go to NumPy's function, unless a GPU is selected; so do
+    arrays of `exact` dtypes, of fewer than `EXACT_BYTES` in long rows, if nothing else is asked
+    than an axis. If it `orders` or sums elements, 16-bit floats do not go to NumPy.
 
     `quick` is called with a single argument of NumPy's own class, unless calls are recorded. It
     returns the result, or None to continue with the general path.
@@ -249,9 +250,12 @@ def _with_interface(
                 size += x.size
                 is_host = is_host and (not orders or has_order(x.dtype))
             if arrays and is_host and native is not None:
-                most = _most_exact(operands[0], few) if is_exact and size else few
-                if is_few(size, most):
+                if is_few(size, few):
                     return native(*operands, **kwargs)
+                if exact and is_exact(operands, kwargs, exact):
+                    result = native(*operands, **kwargs)
+                    if _is_the_first(result):
+                        return result
             if is_computed and (len(operands) > 1 or not _NO_ARRAYS.issuperset(kwargs)):
                 operands, kwargs = _place_lazy_arrays(operands, kwargs, name)
             if out_index is not None:
@@ -358,13 +362,35 @@ def is_few(size: int, few: int) -> bool:
     return size < few and default_device.current() < 0
 
 
-def _most_exact(x: np.ndarray[Any, Any], few: int) -> int:
-    is_fast = x.shape[-1:] >= (EXACT_ROW,) and x.dtype.char in EXACT
-    return EXACT_BYTES // x.itemsize if is_fast else few
+def is_exact(operands: list[Any], kwargs: dict[str, Any], exact: str) -> bool:
+    """Return whether NumPy reduces an array along no axis or one as here, and as fast."""
+    x, *axis = [*operands, kwargs["axis"]] if "axis" in kwargs else operands
+    if len(axis) > 1 or not {"axis", "keepdims"}.issuperset(kwargs):
+        return False
+    if type(kwargs.get("keepdims", False)) is not bool or (axis and type(axis[0]) not in _AXES):
+        return False
+    is_fast = x.dtype.char in exact and x.shape[-1:] >= (EXACT_ROW,)
+    return is_fast and x.flags.c_contiguous and is_few(x.nbytes, EXACT_BYTES)
+
+
+_AXES = int, type(None)
+
+
+def _is_the_first(result: Any) -> bool:
+    """Return whether results hold no zeros or NaN, of which the first is returned here."""
+    if result.dtype.kind != "f":
+        return True
+    if not result.ndim:
+        return bool(result < 0 or result > 0)
+    return bool(((result < 0) | (result > 0)).all())
 
 
 def has_order(dtype: np.dtype[Any]) -> bool:
-    """Return whether `np.sort` is right: not for bfloat16 with NaN, nor float16 with AVX-512."""
+    """Return whether NumPy sorts and sums a dtype exactly enough.
+
+    Not 16-bit floats: it sorts bfloat16 with NaN, and float16 with AVX-512, wrongly, and the sum of
+    300 ones in bfloat16 is 256.
+    """
     return dtype.kind != "V" and dtype.char != "e"
 
 

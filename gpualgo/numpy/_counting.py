@@ -242,7 +242,8 @@ def sample_dtype(x: Any, name: str) -> np.dtype[Any]:
 
 # NumPy's limit for calls that need preparation or several kernels.
 _FEW = 1 << 14
-_FEW_INTEGERS = 1 << 18  # that `bincount` counts: one core is no faster here
+_FEW_INTEGERS = 1 << 18  # that `bincount` counts: one core is no faster here, but for narrow ones
+_COUNTED = frozenset(map(np.dtype, ("i4", "i8")))
 
 FLOAT = np.dtype(np.float64)
 COUNT = np.dtype(np.intp)
@@ -504,7 +505,8 @@ def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
     original = x
     x = array_of(x, f"{name}: x")
     weights = None if weights is None else array_of(weights, f"{name}: weights")
-    if are_few((x, weights), _FEW_INTEGERS):
+    is_plain = is_host(x) and x.ndim == 1 and x.dtype in _COUNTED
+    if are_few((x, weights), _FEW_INTEGERS if is_plain else _FEW):
         return np.bincount(original, weights, least)
     _check_bincount(x, weights, least, name, is_array=hasattr(original, "dtype"))
     if not shape_of(x)[0]:

@@ -36,7 +36,8 @@ def _product(a: Any, b: Any, out: Any, name: str) -> Any:
     if not (x.ndim and y.ndim):
         return _call.number_of(UFUNCS["multiply"](x, y, out=out))
     native: Any = {"dot": np.dot, "inner": np.inner, "vdot": np.vdot}[name]
-    if type(x) is type(y) is np.ndarray and _call.is_few(x.size, _call.FEW):
+    is_exact = type(x) is type(y) is np.ndarray and all(_call.has_order(z.dtype) for z in (x, y))
+    if is_exact and _call.is_few(x.size, _call.FEW):
         return native(x, y) if out is None else native(x, y, out)
     if out is None and _is_blas(x, y, is_conjugate):
         return _loops.dotted(x, y)

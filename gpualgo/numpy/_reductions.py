@@ -39,7 +39,7 @@ _SKIPPING = {"few": 1 << 15, "differs": "no warnings for overflow"}
      'float(gnp.nansum([1.0, float("nan"), 3.0]))', "4.0", _SKIPPING),
     ("nanprod", np.multiply, 1, "Return the product of the elements over axes, ignoring NaN.",
      'float(gnp.nanprod([2.0, float("nan"), 3.0]))', "6.0", _SKIPPING),
-    differs="no warnings for overflow or NaN",
+    orders=True, differs="no warnings for overflow or NaN",
 )  # fmt: skip
 def _sum_like(
     name: str, ufunc: np.ufunc, nan: Any, a: Any, axis: Any = None, dtype: Any = None,
@@ -56,7 +56,7 @@ def _sum_like(
      "bool(gnp.any([0, 3, 0]))", "True"),
     ("all", np.logical_and, "Return whether all elements over axes are true.",
      "bool(gnp.all([1, 3, 0]))", "False"),
-    is_exact=True,
+    exact=_call.EXACT,
 )  # fmt: skip
 def _truth(
     name: str, ufunc: np.ufunc, a: Any, axis: Any = None, out: Any = None, keepdims: Any = UNSET,
@@ -65,7 +65,7 @@ def _truth(
     return _folds.reduced(ufunc, a, name, axis, None, out, keepdims, where=where)
 
 
-@numpy_function("One reduction", few=1 << 13)
+@numpy_function("One reduction", few=1 << 13, exact="?")
 def count_nonzero(a: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
     """Return the number of elements over axes that are not zero.
 
@@ -106,7 +106,7 @@ _NO_WARNINGS = {
     ("nanmax", np.fmax,
      "Return the largest element over axes, ignoring NaN; NaN if all elements are NaN.",
      'float(gnp.nanmax([2.0, float("nan"), 3.0]))', "3.0", _NO_WARNINGS),
-    is_exact=True,
+    exact=_call.EXACT,
 )  # fmt: skip
 def _extreme(
     name: str, ufunc: np.ufunc, a: Any, axis: Any = None, out: Any = None, keepdims: Any = UNSET,
@@ -119,7 +119,7 @@ def _extreme(
     return result
 
 
-@numpy_function("One reduction of (min, max) pairs", is_exact=True)
+@numpy_function("One reduction of (min, max) pairs", exact=_call.EXACT)
 def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = UNSET) -> Any:
     """Return the difference between the largest and the smallest element over axes.
 
@@ -245,7 +245,7 @@ def _index_of_number(
 _PAIRS_PASS = "One reduction of (element, index) pairs"
 _NAN_OPTIONS: dict[str, Any] = {
     "passes": f"{_PAIRS_PASS}; host arrays are first searched for a NaN",
-    "few": FEW_FOR_NAN_INDEX, "is_exact": False, "orders": True,
+    "few": FEW_FOR_NAN_INDEX, "exact": "", "orders": True,
     "differs": "slices of device arrays without numbers give the index -1 (NumPy: ValueError)",
 }  # fmt: skip
 
@@ -264,7 +264,7 @@ _NAN_OPTIONS: dict[str, Any] = {
     ("nanargmax", extremes.argmax, (_HIGHER, _first_greatest), -np.inf,
      "Return the index of the first largest element; NaN counts as -infinity.",
      'int(gnp.nanargmax([float("nan"), 3.0, 1.0]))', "1", _NAN_OPTIONS),
-    is_exact=True,
+    exact=_call.EXACT,
 )  # fmt: skip
 def _index(
     name: str, search: Callable[..., Any], op: Any, filler: Any, a: Any, axis: Any = None,
@@ -302,7 +302,6 @@ def _index(
 
 # NumPy is faster on host arrays of fewer elements.
 _FEW_OF_MEANS = 1 << 13
-_FEW_OF_SQUARES = {"few": 1 << 17}
 _QUIET = "no warnings for overflow or NaN, nor for empty slices of device arrays"
 
 
@@ -482,6 +481,7 @@ _SKIPPING_MEANS = {
     ("nanmean", True, "Return the mean of the elements over axes, ignoring NaN.",
      'float(gnp.nanmean([1.0, float("nan"), 3.0]))', "2.0",
      {**_SKIPPING_MEANS, "passes": "One reduction of (count, sum)"}),
+    orders=True,
 )  # fmt: skip
 def _mean(
     name: str, skips_nan: bool, a: Any, axis: Any = None, dtype: Any = None, out: Any = None,
@@ -499,14 +499,14 @@ def _mean(
 @numpy_function(
     "One reduction of (count, mean, sum of squares), without cancellation; with `mean`, of squares",
     ("var", False, False, "Return the variance of the elements over axes.",
-     "float(gnp.var([1, 2, 3, 4]))", "1.25", _FEW_OF_SQUARES),
+     "float(gnp.var([1, 2, 3, 4]))", "1.25"),
     ("std", True, False, "Return the standard deviation of the elements over axes.",
-     "float(gnp.std([1, 1, 5, 5]))", "2.0", _FEW_OF_SQUARES),
+     "float(gnp.std([1, 1, 5, 5]))", "2.0"),
     ("nanvar", False, True, "Return the variance of the elements over axes, ignoring NaN.",
      'float(gnp.nanvar([1.0, float("nan"), 3.0]))', "1.0", _SKIPPING_MEANS),
     ("nanstd", True, True, "Return the standard deviation of the elements over axes, ignoring NaN.",
      'float(gnp.nanstd([1.0, float("nan"), 3.0]))', "1.0", _SKIPPING_MEANS),
-    few=1 << 16, differs=_QUIET,
+    few=1 << 16, orders=True, differs=_QUIET,
 )  # fmt: skip
 def _spread(
     name: str, is_root: bool, skips_nan: bool, a: Any, axis: Any = None, dtype: Any = None,
@@ -527,7 +527,7 @@ def _spread(
         return variance_of(a, *options, mask, mean, is_root, name)
 
 
-@numpy_function("One reduction; with weights, of pairs", few=_FEW_OF_MEANS, differs=(
+@numpy_function("One reduction; with weights, of pairs", few=_FEW_OF_MEANS, orders=True, differs=(
     f"{_QUIET}; weights on a GPU that sum to zero give NaN or infinity (NumPy: ZeroDivisionError)"
 ))  # fmt: skip
 def average(

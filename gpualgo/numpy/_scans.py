@@ -39,6 +39,7 @@ _SKIPPING = {"passes": "One scan that skips NaN while reading; on the CPU one tr
      'gnp.nancumsum([1.0, float("nan"), 3.0])', "array([1., 1., 4.])", _SKIPPING),
     ("nancumprod", np.multiply, 1, "Return the cumulative products; NaN counts as one.",
      'gnp.nancumprod([2.0, float("nan"), 3.0])', "array([2., 2., 6.])", _SKIPPING),
+    orders=True,
 )  # fmt: skip
 def _cumulative(
     name: str, ufunc: np.ufunc, nan: Any, a: Any, axis: Any = None, dtype: Any = None,
@@ -139,9 +140,6 @@ def _diff(x: Any, n: int, axis: int) -> Any:
     return x
 
 
-_FEW_DIFFERENCES = 1 << 18  # NumPy's loop takes no longer, and its bits are the same
-
-
 @numpy_function("One transform for `n` up to 4, one more for each further 4", arrays=0)
 def diff(a: Any, n: Any = 1, axis: Any = -1, prepend: Any = UNSET, append: Any = UNSET) -> Any:
     """Return the n-th differences of neighbouring elements along an axis.
@@ -157,7 +155,7 @@ def diff(a: Any, n: Any = 1, axis: Any = -1, prepend: Any = UNSET, append: Any =
     if n < 0:
         raise ValueError(f"diff: n must not be negative, got {n}")
     x = array_of(a, "diff: a")
-    if is_host(x) and _call.is_few(x.size, _FEW_DIFFERENCES):
+    if is_host(x) and _call.is_few(x.size, _call.FEW):
         return np.diff(x, n, axis, prepend, append)
     if not x.ndim:
         raise ValueError("diff: a needs one axis at least")

@@ -20,7 +20,7 @@ from gpualgo._pipeline import checks
 from gpualgo.lazy import asarray as lazy_of
 from gpualgo.lazy import reductions
 from gpualgo.numpy import _call, _folds, _loops
-from gpualgo.numpy._call import ARRAY_TYPES, UNSET, NotTaken, array_of
+from gpualgo.numpy._call import ARRAY_TYPES, UNSET, NotTaken, array_of, is_host
 
 # --- Docstrings of ufuncs, generated on access: NumPy's first line and an example.
 
@@ -447,7 +447,7 @@ class UFunc:
                 f"{method} needs; use numpy.{name}"
             )
         x = array_of(array, f"{name}: array")
-        if type(x) is np.ndarray and _call.is_few(x.size, _call.FEW):
+        if is_host(x) and _call.has_order(x.dtype) and _call.is_few(x.size, _call.FEW):
             return getattr(native, method)(x, *args, dtype, out, **options)
         kinds: Any = {}
         if dtype is not None:

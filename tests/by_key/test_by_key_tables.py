@@ -246,7 +246,7 @@ def test_scans_by_every_key(backend: Backend, dtype: np.dtype[Any]) -> None:
         assert_same(backend.to_host(got), _scanned(keys, x, compose, None, False))
 
 
-def test_scans_of_layouts(backend: Backend) -> None:
+def test_scans_of_layouts(backend: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
     keys, x = _keys(-5, 40, np.int64, 1200), affine(1200)
     layouts = [lambda a: a[::2], lambda a: a[::-1], lambda a: a.reshape(40, 30).T]
     for layout in layouts:
@@ -261,10 +261,14 @@ def test_scans_of_layouts(backend: Backend) -> None:
     for some in (keys, keys > 7, np.broadcast_to(keys[:1], 1200)):
         got = ga.exclusive_scan_by_key(some, ones)
         assert_same(got, _scanned(some, ones, lambda a, b: a + b, np.int64(0), True))
-    if backend.name == "cpu":
-        marks = (keys % 3).astype(np.uint8)  # any byte but 0 is True
+    marks = (keys % 3).astype(np.uint8)  # any byte but 0 is True
+    for least in (100, 1 << 20) if backend.name == "cpu" else ():  # by a table, and by a sort
+        monkeypatch.setattr(cpu, "TABLES_FROM", least)
+        forget_problems()
         got = ga.exclusive_scan_by_key(marks.view(np.bool_), ones)
         assert_same(got, _scanned(marks != 0, ones, lambda a, b: a + b, np.int64(0), True))
+        _check(ga.reduce_by_key(marks.view(np.bool_), ones), backend,
+               np.unique(marks != 0, return_counts=True))  # fmt: skip
 
 
 @pytest.mark.parametrize("dtype", sampled(DTYPES), ids=str)

@@ -26,6 +26,11 @@ def on_the_cpu(backend: Backend) -> None:
         pytest.skip("tells of the CPU alone")
 
 
+@pytest.fixture
+def short_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cpu, "_LEAST_ROW_BYTES", cpu._LEAST_BYTES)
+
+
 @pytest.fixture(params=["one", "several"])
 def some_threads(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Reduce by one thread, and by several in small pieces."""
@@ -65,7 +70,7 @@ def test_bits_are_those_of_kernels(op: Any, dtype: str) -> None:
             assert bits(out) == bits(want)
 
 
-@pytest.mark.usefixtures("some_threads")
+@pytest.mark.usefixtures("some_threads", "short_rows")
 @pytest.mark.parametrize("op", [np.maximum, np.minimum, np.fmax, np.fmin])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "uint64"])
 def test_bits_of_long_rows_are_those_of_kernels(op: Any, dtype: str) -> None:
@@ -91,7 +96,7 @@ def test_bits_of_long_rows_are_those_of_kernels(op: Any, dtype: str) -> None:
         assert bits(out.copy()) == bits(want)
 
 
-@pytest.mark.usefixtures("some_threads")
+@pytest.mark.usefixtures("some_threads", "short_rows")
 def test_bools_of_long_rows() -> None:
     x = np.zeros((5, 70_000), bool)
     x[1], x[2, 9], x[3, -1] = True, True, True

@@ -51,7 +51,9 @@ def _by_sorting(
     size = math.prod(shape)
 
     def moved(arrays: Sequence[Array]) -> list[Array]:  # of scans the positions, too
-        return [*arrays, np.arange(size).reshape(shape)] if is_scan else list(arrays)
+        first, others = arrays[: problem.num_keys], arrays[problem.num_keys :]
+        keys = [x.view(np.uint8) != 0 if x.dtype == bool else x for x in first]  # any byte is True
+        return [*keys, *others, *[np.arange(size).reshape(shape)] * is_scan]
 
     def new(kinds: Sequence[np.dtype[Any]]) -> list[Array]:
         return [np.empty(size, kind) for kind in kinds]

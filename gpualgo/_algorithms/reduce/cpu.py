@@ -46,6 +46,7 @@ Array: TypeAlias = np.ndarray[Any, Any]
 Fold: TypeAlias = np.ufunc | Callable[..., Any]  # of a ufunc, or `count_nonzero`
 
 _LEAST_BYTES = 1 << 15  # below this a kernel finishes before NumPy has started
+_LEAST_ROW_BYTES = 1 << 22  # the same of several rows, of which one core at a time has each
 _PIECE_BYTES = 1 << 21  # work of one task
 
 
@@ -53,7 +54,8 @@ def fold_of(op: Operator, x: Array, axes: tuple[int, ...], source: Element, acc:
     """Return the fold of an array, or of each of its rows; None if a kernel is needed."""
     name = op.name or ("fmin" if op.fn is np.fmin else "fmax" if op.fn is np.fmax else None)
     kept = x.ndim - len(axes)
-    if name is None or x.nbytes < _LEAST_BYTES * prod(x.shape[:kept]):
+    least = _LEAST_ROW_BYTES if prod(x.shape[:kept]) > 1 else _LEAST_BYTES
+    if name is None or x.nbytes < least * prod(x.shape[:kept]):
         return None
     if kept and not (x.flags.c_contiguous and axes == tuple(range(kept, x.ndim))):
         return None

@@ -120,30 +120,65 @@ def test_truth_of_nan_and_zeros(name: str) -> None:
 EXACT = ("any", "all", "max", "min", "amax", "amin", "nanmax", "nanmin", "ptp", "argmax", "argmin")
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("name", EXACT)
-def test_long_rows_are_numpys_where_nothing_is_rounded(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[int] = []
-
-    def is_few(size: int, few: int) -> bool:
-        asked.append(few)
-        return size < few
-
-    monkeypatch.setattr(_call, "is_few", is_few)
-    x = np.arange(6400).reshape(100, 64) % 7
+def test_long_rows_are_numpys_where_nothing_is_rounded(name: str) -> None:
+    fn = getattr(gnp, name)
+    x = np.arange(1, 12_801).reshape(200, 64) % 7 + 1
     cases: list[tuple[Any, dict[str, Any], bool]] = [
-        (x, {}, True), (x, {"axis": 0}, True), (x, {"axis": 1, "keepdims": True}, True),
-        (x.astype(np.float32), {}, True), (x.reshape(128, 50), {"axis": 0}, False),
-        (x.astype(np.float16), {}, False), (x.astype(complex), {}, False),
+        (x, {}, True), (x, {"axis": 0}, True), (x, {"axis": -1, "keepdims": True}, True),
+        (x.astype(np.float32), {}, True), (x.reshape(256, 50), {"axis": 0}, False),
+        (x.T, {"axis": 0}, False), (x[:, ::-1], {}, False), (x.astype(np.float16), {}, False),
+        (x, {"axis": None, "keepdims": np.True_}, False), (x.astype(complex), {}, False),
+        (np.ones((1 << 12, 64), x.dtype), {}, False),
     ]  # fmt: skip
-    ours, theirs = getattr(gnp, name), getattr(np, name)
     with ga.default_device("cpu"):
         for given, options, is_numpys in cases:
-            got, want = ours(given, **options), theirs(given, **options)
+            assert _call.is_exact([given], options, _call.EXACT) == is_numpys, options
+            plain = {k: bool(v) if k == "keepdims" else v for k, v in options.items()}
+            got, want = fn(given, **options), getattr(np, name)(given, **plain)
             assert type(got) is type(want)
             np.testing.assert_array_equal(got, want)
-            few = _call.EXACT_BYTES // given.itemsize if is_numpys else _call.FEW
-            assert asked.pop() == few, (given.dtype, options)
     with pytest.raises(TypeError, match="required positional argument"):
-        ours()
+        fn()
+
+
+@pytest.mark.few
+@pytest.mark.parametrize("name", ["max", "min", "nanmax", "nanmin"])
+def test_zeros_and_nan_are_the_first(name: str) -> None:
+    """At any size, though NumPy returns any of them."""
+    rng = np.random.default_rng(0)
+    zeros = np.where(rng.random(20_000) < 0.5, -0.0, 0.0)
+    rows = np.where(rng.random((5, 4_000)) < 0.001, 1.0, zeros.reshape(5, -1)) - 0.0
+    payloads = np.full(20_000, np.nan)
+    payloads.view(np.uint64)[:] += np.arange(20_000, dtype=np.uint64) % 50
+    with ga.default_device("cpu"):
+        for x in (zeros, -zeros, zeros.astype(np.float32), rows, -rows, payloads):
+            if x is payloads and name.startswith("nan"):
+                continue
+            kernel = getattr(
+                np, {"max": "maximum", "min": "minimum", "nanmax": "fmax"}.get(name, "fmin")
+            )
+            for axis in (None, x.ndim - 1, 0):
+                found = getattr(gnp, name)(x, axis=axis)
+                assert (
+                    np.asarray(found).tobytes() == ga.reduce(x, None, kernel, axis=axis).tobytes()
+                )
+
+
+@pytest.mark.few
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+@pytest.mark.parametrize("size", [300, 3000, 30_000])
+def test_sums_of_16_bit_floats_are_in_float32(dtype: Any, size: int) -> None:
+    """NumPy's are in bfloat16, where 256 + 1 is 256, and its squares in float16 overflow."""
+    x = np.ones(size, dtype)
+    for name in ("mean", "nanmean"):
+        assert float(getattr(gnp, name)(x)) == 1
+    for found in (gnp.sum(x), gnp.nansum(x), gnp.add.reduce(x), gnp.dot(x, x), gnp.cumsum(x)[-1]):
+        assert found.dtype == dtype
+        assert abs(float(found) - size) <= size * 2**-8
+    assert float(gnp.var(x * 2)) == float(gnp.std(x * 2)) == 0
+    numbers = np.random.default_rng(1).normal(size=size).astype(dtype)
+    wide = numbers.astype(np.float64)
+    for name in ("var", "nanvar", "std"):
+        assert abs(float(getattr(gnp, name)(numbers)) - getattr(np, name)(wide)) < 0.01
