@@ -378,10 +378,8 @@ _AXES = int, type(None)
 
 def _is_the_first(result: Any) -> bool:
     """Return whether results hold no zeros or NaN, of which the first is returned here."""
-    if result.dtype.kind != "f":
-        return True
-    if not result.ndim:
-        return bool(result < 0 or result > 0)
+    if result.dtype.kind != "f" or not result.ndim:
+        return bool(result.dtype.kind != "f" or result < 0 or result > 0)
     return bool(((result < 0) | (result > 0)).all())
 
 
