@@ -13,7 +13,7 @@ from support import BFLOAT16, Backend, scaled
 
 import gpualgo as ga
 import gpualgo.numpy as gnp
-from gpualgo.numpy import _orders
+from gpualgo.numpy import _sorting
 
 SMALL = settings(
     max_examples=examples(60, emulated=4), deadline=None, database=None, derandomize=True
@@ -78,7 +78,7 @@ def test_bins_of_which_nobody_looked(
     backend: Backend, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Few bins on a GPU are searched as elements are read, many by a search: the same places."""
-    monkeypatch.setattr(_orders, "MOST", most)
+    monkeypatch.setattr(_sorting, "_SHORT", most)
     x = np.array([[np.nan, -1.0, 0.0], [0.5, 2.0, 7.0]])
     ends = [0.0, 2.0, np.nan], [np.nan, 2.0, 0.0], [np.nan, np.nan]
     for bins in ([-1, 0.5, 0.5, 2], [2, 0.5, 0.5, -1], [3, 3], [5, 1, 0], *ends):
