@@ -53,7 +53,8 @@ def _among(x: Any, others: Any, invert: bool) -> Any:
     if not is_complex and view_of(keys, "isin").device != CPU:
         from gpualgo._algorithms.searchsorted.problem import AMONG, NOT_AMONG, search_on_gpu
 
-        return search_on_gpu(keys, x, "isin", NOT_AMONG if invert else AMONG)
+        result = search_on_gpu(keys, x, "isin", NOT_AMONG if invert else AMONG)
+        return _call.in_library_of(result, x, "isin")
     x = copy(x) if is_lazy(x) else x
     indices = searchsorted(keys, x, less=_orders.complex_less if is_complex else None)
     if not isinstance(indices, np.ndarray) and isinstance(indices, np.generic):
