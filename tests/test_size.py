@@ -14,7 +14,7 @@ from support import REPOSITORY
 # Lines of Python below each folder of gpualgo/ and in bench/, and of CUDA below cuda_src/.
 LINES = {
     "bench": 3_000,
-    "gpualgo": 64_379,
+    "gpualgo": 64_380,
     "gpualgo/_algorithms": 22_071,
     "gpualgo/_api": 2_574,
     "gpualgo/_arrays": 1_804,
@@ -30,7 +30,7 @@ LINES = {
     "gpualgo/dask": 1_861,
     "gpualgo/jax": 1_411,
     "gpualgo/lazy": 782,
-    "gpualgo/numpy": 6_102,
+    "gpualgo/numpy": 6_103,
     "gpualgo/torch": 1_687,
     "gpualgo/shards": 2_071,
     "cuda_src": 18_142,
