@@ -21,11 +21,10 @@
 //            neighbouring queries share if they are close; of windows each byte once. Launches:
 //            one, or with samples two; temporary storage: that of the samples and 16 bytes for each
 //            tile.
-// Answer     Answer::in_either: the array may be in the opposite order: where its last element
-// comes
-//            before its first, or that is NaN, it is read from the end, and a place is how many are
-//            left behind it. Answer::among, not_among: whether the array has an element that equals
-//            the query, or has none; NaN equals nothing.
+// Answer     in_either: the array may be in the opposite order. Where its last element comes before
+//            its first, or that is NaN, it is read from the end, and a place is how many are left
+//            behind it. among, not_among: whether the array has an element that equals the query,
+//            or has none; NaN equals nothing.
 // In place   safe where output and queries are the same elements: a thread loads before it stores,
 //            and windows are found before.
 // Operator   a strict weak order, asked of elements of the input alone. Results do not depend on
