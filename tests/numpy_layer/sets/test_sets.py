@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpys_own import arrays, check_same, examples
-from support import DTYPES, Backend, forget_problems, random_array, sampled
+from support import DTYPES, Backend, a_few, forget_problems, random_array, sampled
 
 import gpualgo.numpy as gnp
 from gpualgo._algorithms.searchsorted import cuda
@@ -144,7 +145,7 @@ def test_float16_is_sorted_right() -> None:
 
 
 @pytest.mark.parametrize("dtype", sampled([d for d in DTYPES if d.kind != "c"]), ids=str)
-@pytest.mark.parametrize("count", [1, 30, 3000, 20_000])
+@pytest.mark.parametrize("count", [30, 3000])
 def test_members_of_every_dtype(
     backend: Backend, dtype: np.dtype[Any], count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -173,11 +174,8 @@ def test_members_of_every_dtype(
 def test_members_of_two_dtypes(backend: Backend) -> None:
     """They are compared in NumPy's common dtype."""
     kinds = ("int32", "uint8", "float16", "float32", "float64", "bool", "int64")
-    for own in kinds:
-        for other in kinds:
-            x, others = np.arange(-40, 80).astype(own), np.arange(0, 100, 3).astype(other)
-            others = np.concatenate([others, others + others])
-            got = gnp.isin(backend.to_device(x), backend.to_device(others))
-            np.testing.assert_array_equal(
-                backend.to_host(got), np.isin(x, others), f"{own} {other}"
-            )
+    for own, other in a_few(itertools.product(kinds, kinds), 8):
+        x, others = np.arange(-40, 80).astype(own), np.arange(0, 100, 3).astype(other)
+        others = np.concatenate([others, others + others])
+        got = gnp.isin(backend.to_device(x), backend.to_device(others))
+        np.testing.assert_array_equal(backend.to_host(got), np.isin(x, others), f"{own} {other}")
