@@ -12,7 +12,14 @@ import numpy as np
 from gpualgo._algorithms.by_index import problem as at
 from gpualgo._algorithms.by_index.problem import ByIndex, check_indices
 from gpualgo._algorithms.by_key import cpu as by_key
-from gpualgo._algorithms.by_key.problem import REDUCE, ByKey, InclusiveScan, Reduction
+from gpualgo._algorithms.by_key.problem import (
+    EXCLUSIVE,
+    INCLUSIVE,
+    REDUCE,
+    ByKey,
+    InclusiveScan,
+    Reduction,
+)
 from gpualgo._algorithms.transform import cpu
 from gpualgo._base import records
 from gpualgo._cpu.kernels import Applied, Kernel, get_kernel, named
@@ -95,7 +102,10 @@ def _(problem: ByIndex, arrays: Sequence[Array], results: Sequence[Array], op: O
 
 
 def _kernel(kind: str, acc: np.dtype[Any], index: np.dtype[Any], op: Operator) -> Kernel:
-    code = named("by_index", f"{kind}_kernel", acc, *(() if kind == "join" else (index,)))
+    options: tuple[Any, ...] = () if kind == "join" else (index,)
+    if kind in (INCLUSIVE, EXCLUSIVE):
+        kind, options = "scan", (index, kind == EXCLUSIVE)
+    code = named("by_index", f"{kind}_kernel", acc, *options)
     return get_kernel(*code, Applied(op, (acc, acc), acc))
 
 

@@ -65,15 +65,7 @@ def direct_kernel(fn: Any, acc: np.dtype[Any], index: np.dtype[Any]) -> Callable
     return kernel
 
 
-def inclusive_kernel(fn: Any, acc: np.dtype[Any], index: np.dtype[Any]) -> Callable[..., None]:
-    return _scan_kernel(fn, acc, index, False)
-
-
-def exclusive_kernel(fn: Any, acc: np.dtype[Any], index: np.dtype[Any]) -> Callable[..., None]:
-    return _scan_kernel(fn, acc, index, True)
-
-
-def _scan_kernel(
+def scan_kernel(
     fn: Any, acc: np.dtype[Any], index: np.dtype[Any], is_exclusive: bool
 ) -> Callable[..., None]:
     """Return the kernel that scans all elements in order; the table holds each index's last value.

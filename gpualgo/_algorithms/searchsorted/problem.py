@@ -68,7 +68,8 @@ class Search(Problem):
         self.sides = checks.element_of(a, form), checks.element_of(v, form)
         (self.num_sorted,), self.shape = a[0].shape, v[0].shape
         self.is_empty = self.num_sorted == 0
-        result_dtype = index if index == BOOL else index_dtype_of(index, self.num_sorted, where)
+        is_place = self.answer in (PLACE, IN_EITHER)
+        result_dtype = index_dtype_of(index, self.num_sorted, where) if is_place else BOOL
         layouts = [view.strides for view in v]
         in_place = tuple(range(count, 2 * count))
         self.results = (Result(self.shape, result_dtype, in_place, order_of(self.shape, layouts)),)
@@ -184,6 +185,6 @@ def search_on_gpu(a: Any, v: Any, where: str, answer: str, side: str = "left") -
     views, forms = arguments_of(a, v, where, False)
     if views[0].device < 0 or forms[0] is not None:
         raise TypeError(f"{where}: the sorted array is no array of numbers on a GPU")
-    params = (False,), side == "right", INDEX if answer == IN_EITHER else BOOL, 1, forms, answer
+    params = (False,), side == "right", INDEX, 1, forms, answer
     problem = problem_of(Search, views, None, None, params, where, 0)
     return run(problem, views, None, None, None, None)
