@@ -35,7 +35,7 @@ class Elsewhere(TypeError):
     def __init__(self, where: str) -> None:
         super().__init__(
             f"{where} is {self.kind}, and this is not among the functions that take one (see "
-            f"{self.page}); pass {self.cure}"
+            f"{self.page}: {self.module}.__all__); pass {self.cure}"
         )
 
     def call(self, name: str, out: Any, stream: Any, /, *args: Any, **options: Any) -> Any:

@@ -169,6 +169,10 @@ def _with_reflected(fn: Callable[..., Any]) -> tuple[Callable[..., Any], Callabl
     return _operator(fn), lambda self, other: _applied(fn, other, self)
 
 
+def item(x: Any) -> Any:
+    return x.item()
+
+
 def _conversion(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda self: self._number(convert)
 
@@ -228,6 +232,13 @@ class Operators:
                 "use np.any, np.all or another reduction of it"
             )
         return convert(hooks.copy(hooks.reshaped(self, (), "")))
+
+    def __format__(self, spec: str) -> str:
+        return format(self._number(item), spec) if spec else str(self)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        cure = "; gpualgo.copy(x) materializes it" if hasattr(np.ndarray, name) else ""
+        raise AttributeError(f"a lazy array has no {name!r}{cure}", name=name, obj=self)
 
     __bool__, __int__ = _conversion(bool), _conversion(int)
     __float__, __complex__ = _conversion(float), _conversion(complex)

@@ -43,7 +43,7 @@ def __getattr__(name: str) -> Any:
     message = f"gpualgo.numpy has no {name!r}"
     if hasattr(_np, name):
         message += f"; numpy.{name} is not accelerated: gpualgo.numpy.wrap(numpy) calls NumPy's"
-    elif similar := _difflib.get_close_matches(name, _TABLE, 1):
+    elif similar := _difflib.get_close_matches(name, _TABLE, 1, 0.75):
         message += f"; the nearest is {similar[0]!r}"
     raise AttributeError(message)
 

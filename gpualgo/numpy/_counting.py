@@ -490,7 +490,7 @@ def histogram2d(
 @numpy_function(
     "Min and max first (the call waits), then one histogram; with weights one reduction by index",
     arrays=0, few=0,
-    differs="samples must be integers (NumPy accepts lists of floats, with a warning)",
+    differs="16,384 samples and more must be integers (NumPy accepts lists of floats and warns)",
 )  # fmt: skip
 def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
     """Return how often each integer from 0 on occurs, or the sum of the weights of each.

@@ -126,6 +126,7 @@ def fold_plan(fold: Fold, x: Array, num_rows: int) -> Plan:
 
 
 _EXTREMES = ("minimum", "maximum", "fmin", "fmax")
+_ROUNDED = ("add", "multiply")  # known operators of floats that are not extremes
 _BITWISE = ("bitwise_and", "bitwise_or", "bitwise_xor")
 _UFUNCS = {
     "i": _EXTREMES + _BITWISE, "u": _EXTREMES + _BITWISE, "f": _EXTREMES,
@@ -475,6 +476,13 @@ def _launches(layout: Layout, op: Operator, acc: Dtype) -> _Passes:
     return passes
 
 
+def _needs_order(op: Operator, acc: Dtype) -> bool:
+    """Return whether another order may change more than rounding, as the sign of a zero."""
+    if not op.commutative or acc.kind in "biu":
+        return not op.commutative
+    return op.shown in (np.fmin, np.fmax) if op.name is None else op.name not in _ROUNDED
+
+
 def _launch(
     layout: Layout, into: Layout | None, op: Operator, acc: Dtype, code: Loaded | None
 ) -> Launch:
@@ -483,7 +491,9 @@ def _launch(
     `code` computes the elements, if they are computed.
     """
     name = "column_kernel" if layout.column else "tile_kernel"
-    kernel = get_kernel(*named("reduce", name, acc, code is not None), Applied(op, (acc, acc), acc))
+    options = () if layout.column else (_needs_order(op, acc),)
+    source = named("reduce", name, acc, code is not None, *options)
+    kernel = get_kernel(*source, Applied(op, (acc, acc), acc))
     pass_ = pass_of(layout, into, acc)
     words, indices = pass_.words, range(len(pass_.words))
     if code is not None:

@@ -31,15 +31,18 @@ from gpualgo._cpu.plan import SIZE, START
 _words = pointer_to(types.intp)
 
 
-def tile_kernel(fn: Any, acc: np.dtype[Any], is_computed: bool) -> Callable[..., None]:
-    """Return the kernel that folds one tile at a time as a 4-ary tree, left before right.
+def tile_kernel(
+    fn: Any, acc: np.dtype[Any], is_computed: bool, is_ordered: bool
+) -> Callable[..., None]:
+    """Return the kernel that folds one tile at a time as a 4-ary tree.
 
-    A level combines groups of four neighbours; up to three remaining elements go to the end of the
-    next level. The steps of a level are independent, so LLVM can vectorise them. complex128 uses
-    groups of two: LLVM's code for eight interleaved doubles is slower than scalar code. Computed
-    elements are computed in chunks, which are in L1 when the first level reads them.
+    A level combines groups of four: neighbours, left before right, or if order does not matter,
+    elements LANES apart, which LLVM vectorises without shuffles. Up to three remaining elements go
+    to the end of the next level. complex128 uses pairs of neighbours: LLVM's code for eight
+    interleaved doubles is slower than scalar code. Computed elements are computed in chunks, which
+    are in L1 when the first level reads them.
     """
-    fan = 2 if np.dtype(np.complex128) in records.field_dtypes(acc) else 4
+    fan, lanes = 2 if np.dtype(np.complex128) in records.field_dtypes(acc) else 4, at.LANES
     tile_size, capacity = at.tile_of(acc), at.level_of(acc)
     count, sizes, pointers, apart, get, put = access_by_index(acc)
     offsets = tuple(capacity * size for size in field_offsets(acc))
@@ -48,12 +51,22 @@ def tile_kernel(fn: Any, acc: np.dtype[Any], is_computed: bool) -> Callable[...,
 
     @inline
     def level(src: Any, dst: Any, start: int, m: int) -> int:
-        """Write the next level of m elements from index `at` on; return its end."""
+        """Write the next level of m elements of src to dst from `start` on; return its end."""
         groups = m // fan
-        for i in range(groups):
-            value = fn(get(src, fan * i), get(src, fan * i + 1))
+        done = 0
+        if fan == 4 and not is_ordered:
+            for block in range(groups // lanes):
+                j = 4 * lanes * block
+                for i in range(j, j + lanes):
+                    value = fn(get(src, i), get(src, i + lanes))
+                    value = fn(value, fn(get(src, i + 2 * lanes), get(src, i + 3 * lanes)))
+                    put(dst, start + done + i - j, value)
+                done += lanes
+        for i in range(done, groups):
+            j = fan * i
+            value = fn(get(src, j), get(src, j + 1))
             if fan == 4:
-                value = fn(value, fn(get(src, fan * i + 2), get(src, fan * i + 3)))
+                value = fn(value, fn(get(src, j + 2), get(src, j + 3)))
             put(dst, start + i, value)
         remaining = m - groups * fan
         for i in range(remaining):

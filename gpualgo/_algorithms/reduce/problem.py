@@ -17,7 +17,8 @@ from gpualgo._pipeline.problem import Array, Call, Problem, Result
 
 ROWS = 512  # rows folded into one row of partials
 BATCH = 4  # rows folded at once while that many remain
-CHUNK = 512  # elements that are computed before they are combined; a multiple of four
+CHUNK = 512  # elements that are computed before they are combined; a multiple of 4 * LANES
+LANES = 64  # distance of elements that are combined if order does not matter
 SLOTS = 64  # bytes for the addresses of an element's fields
 
 # Indices of a kernel's argument table. After TAIL: the lengths of the kept, then of the reduced

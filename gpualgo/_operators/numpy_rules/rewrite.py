@@ -351,7 +351,8 @@ class Rewriter:
         entry = table.entry_of(fn)
         if entry is None:
             raise errors.NotInAnOperator(
-                f"op holds the operator {fn.__name__!r}, which kernels do not support"
+                f"op holds the operator {fn.__name__!r}, which kernels do not support; write what "
+                "it does with numbers and loops"
             )
         return self._call_intrinsic(rules.calling(entry, fn, len(args)), args, loc)
 
