@@ -113,6 +113,10 @@ def combined(parts: Sequence[Part], where: str, node: Callable[[list[Node]], Nod
     arrays = list(_lazy_arrays_in(parts))
     if not arrays:
         raise TypeError(f"{where}: all arguments are numbers; pass at least one array")
+    if len(arrays) == 1 and not any(isinstance(part, _Tuple) for part in parts):
+        one = arrays[0]  # beside numbers: its graph and leaves are used as they are
+        root = node([part.node if part is one else Value(part) for part in parts])
+        return LazyArray(one.shape, root, one.leaves, text, one.forms)
     shape = inputs.broadcast([one.shape for one in arrays], where)
     merged = _Merged(shape)
     root = node([merged.node_of(part) for part in parts])

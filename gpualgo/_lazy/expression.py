@@ -262,11 +262,12 @@ def function_of(root: Node, num_fields: int) -> types.FunctionType:
 
 def template_of(root: Node, num_fields: int) -> tuple[_Template, list[Any]]:
     """Return the template of an expression, and the values that its function captures."""
-    text, captured = _source_of(root, num_fields)
+    steps, captured = _steps_of(root)
     functions = [getattr(python_function(fn), "__code__", fn) for fn in captured if callable(fn)]
 
     def make() -> _Template:
         scope: dict[str, Any] = {}
+        text = _source_of(steps, num_fields, len(captured))
         exec(text, globals(), scope)  # of this module, whose functions' keys are kept
         code = scope["bind"](*captured).__code__.replace(co_filename="<lazy array>")
         user = next(filter(_is_foreign, functions), None)
@@ -274,7 +275,7 @@ def template_of(root: Node, num_fields: int) -> tuple[_Template, list[Any]]:
             code = code.replace(co_filename=user.co_filename, co_firstlineno=user.co_firstlineno)
         return _Template(tuple(functions), scope["bind"], code)
 
-    return _templates.made((text, *map(id, functions)), make), captured
+    return _templates.made((num_fields, steps, *map(id, functions)), make), captured
 
 
 def _holds_no_array(value: Any) -> bool:
@@ -298,41 +299,52 @@ def _is_foreign(code: Any) -> bool:
     return isinstance(code, types.CodeType) and not code.co_filename.startswith(_PACKAGE)
 
 
-def _source_of(root: Node, num_fields: int) -> tuple[str, list[Any]]:
-    """Return the source of `bind`, which returns the function, and the values to capture."""
-    names: dict[int, str] = {}
-    captured: dict[int, tuple[str, Any]] = {}
-    lines: list[str] = []
+Steps: TypeAlias = tuple[tuple[Any, ...], ...]
+"""The nodes of an expression in order: kind, `what` or its index among the values to capture, and
+the numbers of its arguments. They are equal for expressions of one structure.
+"""
 
-    def capture(value: Any) -> str:
-        return captured.setdefault(id(value), (f"c{len(captured)}", value))[0]
 
-    def source(node: Node) -> str:
-        first, *others = arguments = [names[id(argument)] for argument in node.arguments]
-        if node.kind == "item":
-            return f"{first}[{node.what}]"
-        if node.what is AT:
-            return f"{first}[{', '.join(others)}]"
-        if node.what is None:
-            return f"({', '.join(arguments)},)"
-        return f"{capture(node.what)}({', '.join(arguments)})"
-
+def _steps_of(root: Node) -> tuple[Steps, list[Any]]:
+    """Return the steps of an expression, and the values that its function captures."""
+    numbers: dict[int, int] = {}
+    captured: dict[int, tuple[int, Any]] = {}
+    steps = []
     for node in nodes_of(root):
-        if node.kind == "leaf":
-            names[id(node)] = f"a{node.what}"
-        elif node.kind == "value":
-            names[id(node)] = capture(node.what)
-        else:
-            names[id(node)] = name = f"t{len(lines)}"
-            lines.append(f"{name} = {source(node)}")
-    parameters = ", ".join(f"a{i}" for i in range(num_fields))
-    body = "".join(f"        {line}\n" for line in lines)
-    captured_names = ", ".join(name for name, _ in captured.values())
-    text = (
-        f"def bind({captured_names}):\n    def {ELEMENT}({parameters}):\n{body}        return "
-        f"{names[id(root)]}\n    return {ELEMENT}\n"
+        kind, what = node.kind, node.what
+        if kind not in ("leaf", "item") and what is not None and what is not AT:
+            what = captured.setdefault(id(what), (len(captured), what))[0]
+        steps.append((kind, what, *[numbers[id(argument)] for argument in node.arguments]))
+        numbers[id(node)] = len(numbers)
+    return tuple(steps), [value for _, value in captured.values()]
+
+
+def _source_of(steps: Steps, num_fields: int, num_captured: int) -> str:
+    """Return the source of `bind`, which returns the function that captures its arguments."""
+    names: list[str] = []
+    lines: list[str] = []
+    for kind, what, *numbers in steps:
+        arguments = [names[i] for i in numbers]
+        if kind in ("leaf", "value"):
+            names.append(f"{'a' if kind == 'leaf' else 'c'}{what}")
+            continue
+        if kind == "item":
+            text = f"{arguments[0]}[{what}]"
+        elif what is AT:
+            text = f"{arguments[0]}[{', '.join(arguments[1:])}]"
+        else:  # a tuple, or a call
+            text = f"({''.join(f'{argument}, ' for argument in arguments)})"
+            text = text if what is None else f"c{what}{text}"
+        names.append(f"t{len(lines)}")
+        lines.append(f"        {names[-1]} = {text}\n")
+    parameters, captured = (
+        ", ".join(f"{letter}{i}" for i in range(count))
+        for letter, count in (("a", num_fields), ("c", num_captured))
     )
-    return text, [value for _, value in captured.values()]
+    return (
+        f"def bind({captured}):\n    def {ELEMENT}({parameters}):\n{''.join(lines)}        return "
+        f"{names[-1]}\n    return {ELEMENT}\n"
+    )
 
 
 def AT(array: Any, *places: Any) -> Any:

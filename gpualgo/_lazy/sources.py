@@ -124,11 +124,12 @@ def fused(
     if out is not None:
         arguments = combining.place_lazy(arguments, (out,), where)
     first = arguments[0]
-    if (
-        op is same and type(first) is expression_cache.CachedExpression and not first.is_kept
-    ):  # it looks up elements
-        return first.function, first.views, (None,) * len(first.views), first.forms
-    is_kept = len(arguments) == 1 and not isinstance(first, tuple) and first.is_kept
+    is_one = len(arguments) == 1 and not isinstance(first, tuple)
+    is_kept = is_one and first.is_kept
+    if op is same and is_one and not is_kept:
+        is_cached = type(first) is expression_cache.CachedExpression  # it looks up elements
+        if is_cached or first.node.kind == "call":
+            return first.function, first.views, (None,) * len(first.views), first.forms
     key = (RESULT, op, first.function) if is_kept else None
     if key is not None and (cached := _fused.get(key)) is not None:
         return cached, first.views, (None,) * len(first.views), first.forms
