@@ -173,6 +173,10 @@ def item(x: Any) -> Any:
     return x.item()
 
 
+item.__name__ = "format"  # in messages
+_METHODS = frozenset(name for name in dir(np.ndarray) if name[0] != "_")
+
+
 def _conversion(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda self: self._number(convert)
 
@@ -237,7 +241,7 @@ class Operators:
         return format(self._number(item), spec) if spec else str(self)
 
     def __getattr__(self, name: str) -> NoReturn:
-        cure = "; gpualgo.copy(x) materializes it" if hasattr(np.ndarray, name) else ""
+        cure = "; gpualgo.copy(x) materializes it" if name in _METHODS else ""
         raise AttributeError(f"a lazy array has no {name!r}{cure}", name=name, obj=self)
 
     __bool__, __int__ = _conversion(bool), _conversion(int)

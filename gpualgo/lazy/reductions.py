@@ -202,6 +202,44 @@ def spread(count: int, rest: float, is_root: bool) -> Callable[..., Any]:
     return lambda x, y, squares: root(_finite_complex(x, y, squares) / rest)
 
 
+def _squared(x: Any) -> Any:
+    return x * x
+
+
+def _squared_modulus(x: Any) -> Any:
+    return x.real * x.real + x.imag * x.imag
+
+
+def _distances(x: Any, mean: Any, acc: Any) -> Any:
+    return np.subtract(x if x.dtype == acc else x.astype(acc), mean)
+
+
+_DISTANCES = ExpressionCache(_distances)
+
+
+def squares(x: Any, mean: Any, acc: Any) -> Any:
+    """Return squared distances from a mean."""
+    distance = _distances(x, mean, acc)
+    is_complex = distance.dtype.kind == "c"
+    return applied(_squared_modulus if is_complex else _squared, (distance,), "")
+
+
+SQUARES = ExpressionCache(squares)
+
+
+# A core reads so many elements twice in less time than it divides for each, and so many bytes.
+READ_TWICE, READ_TWICE_BYTES = 64, 1 << 25
+
+
+def mean_by_distances(a: Any, axis: Any, acc: Any, count: int, name: str) -> Any:
+    """Return means over axes, which are kept, with those of equal elements exact."""
+    axes = checks.axes_of(axis, a.ndim, name)
+    first = a[tuple(slice(1 if i in axes else None) for i in range(a.ndim))].astype(acc)
+    distances = _DISTANCES((a, first), name, acc)
+    total = reduce(distances, 0, axis=axis, keepdims=True, dtype=acc)
+    return first + total / acc.type(count)
+
+
 def _counted(mask: Any, x: Any, none: Any) -> Any:
     return np.int64(mask), np.where(mask, x, none)
 

@@ -366,11 +366,13 @@ def variance_of(
         raise TypeError(f"{name}: ddof must be a number, got {shown(ddof)}")
     if is_root and out is not None and _call.dtype_of(out, name).kind in "biu":
         raise TypeError(f"{name}: out has dtype {out.dtype}; a square root needs a float dtype")
-    rounds_mean = kind.kind in "biu" or (own.kind == "c" and kind.kind != "c")  # as NumPy does
-    # A core reads its cache twice in less time than it divides for each element.
-    is_read_twice = mask is None and isinstance(a, np.ndarray) and a.size > 0
-    if mean is UNSET and (rounds_mean or is_read_twice):
-        mean = mean_of(a, axis, reductions.wide(kind), None, True, mask, name)
+    if mean is UNSET and (kind.kind in "biu" or (own.kind == "c" and kind.kind != "c")):
+        mean = mean_of(a, axis, dtype, None, True, mask, name)  # NumPy rounds it, too
+    elif mean is UNSET and mask is None and isinstance(a, np.ndarray) and kind.kind != "c":
+        acc, length = reductions.wide(kind), reductions.count_of(a.shape, axis, name)
+        is_near = acc.itemsize < 8 or a.nbytes <= reductions.READ_TWICE_BYTES
+        if a.size and is_near and length >= reductions.READ_TWICE:
+            mean = reductions.mean_by_distances(a, axis, acc, length, name)
     if mean is not UNSET and mean is not None:
         return _variance_around(a, axis, dtype, out, ddof, keepdims, mask, mean, is_root, name)
     result = kind if dtype is not None else reductions.real_of(kind)
@@ -410,24 +412,6 @@ def _degrees_of_freedom(count: Any, ddof: Any, skips_nan: bool) -> Any:
     return np.where(freedom > 0, freedom, np.nan) if skips_nan else np.maximum(freedom, 0)
 
 
-def _squared(x: Any) -> Any:
-    return x * x
-
-
-def _squared_modulus(x: Any) -> Any:
-    return x.real * x.real + x.imag * x.imag
-
-
-def _squares(x: Any, mean: Any, acc: Any) -> Any:
-    """Return squared distances from a mean."""
-    distance = np.subtract(x if x.dtype == acc else x.astype(acc), mean)
-    is_complex = distance.dtype.kind == "c"
-    return applied(_squared_modulus if is_complex else _squared, (distance,), "")
-
-
-_SQUARES = ExpressionCache(_squares)
-
-
 def _variance_around(
     a: Any, axis: Any, dtype: Any, out: Any, ddof: Any, keepdims: bool, mask: Any, mean: Any,
     is_root: bool, name: str,
@@ -436,9 +420,9 @@ def _variance_around(
     own = _call.dtype_of(a, name)
     acc = reductions.wide(own)
     if hasattr(mean, "dtype") and not isinstance(mean, np.generic):
-        squares = _SQUARES((a, _call.array_of(mean, f"{name}: mean")), name, acc)
+        squares = reductions.SQUARES((a, _call.array_of(mean, f"{name}: mean")), name, acc)
     else:
-        squares = _squares(lazy_of(a), mean, acc)
+        squares = reductions.squares(lazy_of(a), mean, acc)
     kind = reductions.float_of(own if acc != own else squares.dtype)
     if dtype is not None:
         kind = dtypes.as_dtype(dtype, name)

@@ -450,7 +450,7 @@ class UFunc:
         x = array_of(array, f"{name}: array")
         few = _FEW_IN_SEGMENTS if method == "reduceat" else _call.FEW
         if is_host(x) and _call.has_order(x.dtype) and _call.is_few(x.size, few):
-            return getattr(native, method)(x, *args, dtype, out, **options)
+            return getattr(native, method)(x, *args, dtype, _call.out_of(out, name), **options)
         kinds: Any = {}
         if dtype is not None:
             kinds = {"signature": (dtypes.as_dtype(dtype, name), None, None), "casting": "unsafe"}

@@ -476,10 +476,12 @@ def _launches(layout: Layout, op: Operator, acc: Dtype) -> _Passes:
     return passes
 
 
-def _needs_order(op: Operator, acc: Dtype) -> bool:
+def _needs_order(op: Operator, acc: Dtype, is_computed: bool) -> bool:
     """Return whether another order may change more than rounding, as the sign of a zero."""
-    if not op.commutative or acc.kind in "biu":
-        return not op.commutative
+    if not op.commutative:
+        return True
+    if acc.kind in "biu":
+        return is_computed and acc.itemsize == 1  # LLVM combines neighbours in less time
     return op.shown in (np.fmin, np.fmax) if op.name is None else op.name not in _ROUNDED
 
 
@@ -491,7 +493,7 @@ def _launch(
     `code` computes the elements, if they are computed.
     """
     name = "column_kernel" if layout.column else "tile_kernel"
-    options = () if layout.column else (_needs_order(op, acc),)
+    options = () if layout.column else (_needs_order(op, acc, code is not None),)
     source = named("reduce", name, acc, code is not None, *options)
     kernel = get_kernel(*source, Applied(op, (acc, acc), acc))
     pass_ = pass_of(layout, into, acc)

@@ -52,6 +52,13 @@ def test_reduceat_of_misaligned_arrays() -> None:
         np.testing.assert_array_equal(gnp.add.reduceat(x, starts), np.add.reduceat(x, starts))
 
 
+@pytest.mark.few
+def test_few_elements_with_out_in_a_tuple() -> None:
+    out = np.empty(2)
+    assert gnp.add.reduceat(np.ones(9), [0, 4], out=(out,)) is out
+    assert out.tolist() == [4, 5]
+
+
 def test_reduceat_with_dtype_and_out(backend: Backend) -> None:
     x = np.arange(60, dtype=np.int16).reshape(3, 20)
     device = backend.to_device(x)
@@ -61,6 +68,7 @@ def test_reduceat_with_dtype_and_out(backend: Backend) -> None:
     starts = backend.to_device(np.array([0, 4, 4]))
     assert gnp.add.reduceat(device, starts, 1, out=out) is out
     assert_same(backend, out, np.add.reduceat(x, [0, 4, 4], 1, out=np.empty((3, 3))), 0, "")
+    assert gnp.add.reduceat(device, starts, 1, out=(out,)) is out
     assert gnp.add.reduceat(device, np.array([], int), 1).shape == (3, 0)
     with pytest.raises(IndexError, match="index 20 is out of bounds"):
         gnp.add.reduceat(device, [3, 20], 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import ml_dtypes
@@ -15,11 +16,20 @@ from support import Backend, a_few, assert_same
 
 import gpualgo as ga
 import gpualgo.numpy as gnp
+from gpualgo.lazy import reductions
 
 SMALL = settings(
     max_examples=examples(60, emulated=3), deadline=None, database=None, derandomize=True
 )
 WIDE = {"f": np.float64, "c": np.complex128}
+
+
+@pytest.fixture(scope="module", params=["one pass", "two passes"], autouse=True)
+def passes(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Few elements of NumPy arrays take as many passes as none or many."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reductions, "READ_TWICE", 2 if request.param == "two passes" else 1 << 40)
+        yield
 
 
 def wider(name: str) -> Any:
@@ -79,6 +89,15 @@ def test_nothing_is_lost_near_a_large_mean() -> None:
     assert gnp.var(x) == pytest.approx(np.var(x - 1e9), rel=1e-6)
     y = (np.random.default_rng(0).standard_normal(100_000) + 1e4).astype(np.float32)
     assert gnp.std(y) == pytest.approx(np.std(y.astype(float)), rel=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "i4", "u8"])
+@pytest.mark.parametrize("axis", [None, 0, 1])
+def test_equal_elements_have_no_variance(backend: Backend, dtype: str, axis: Any) -> None:
+    for value in (np.array(0.1, dtype), np.finfo(dtype).max if dtype[0] == "f" else 7):
+        x = backend.to_device(np.full((70, 300), value, dtype))
+        assert not backend.to_host(gnp.var(x, axis=axis)).any()
+        assert not backend.to_host(gnp.std(x[::-1, ::2], axis=axis)).any()
 
 
 def test_half_precision_does_not_overflow() -> None:
