@@ -576,7 +576,8 @@ def count_code(op: Operator) -> None:
         return
     origin = _origin(op, fn, code)
     cell = _CELLS.get(op.part)  # type: ignore[arg-type]
-    digest = op.digest if cell is None else hash(op.key.token[3][cell])  # of this part alone
+    token = op.key.token if cell is None else op.key.token[3][cell]  # of this part alone
+    digest = hash((token[1], token[3:]))  # not names of arguments, which parts have
     with _lock:
         if origin not in _codes and len(_codes) >= _MOST_ORIGINS:
             return

@@ -372,7 +372,10 @@ def variance_of(
         acc, length = reductions.wide(kind), reductions.count_of(a.shape, axis, name)
         is_near = acc.itemsize < 8 or a.nbytes <= reductions.READ_TWICE_BYTES
         if a.size and is_near and length >= reductions.READ_TWICE:
-            mean = reductions.mean_by_distances(a, axis, acc, length, name)
+            if np.can_cast(own, acc):
+                mean = reductions.mean_by_distances(a, axis, acc, length, name)
+            else:  # the distances might overflow
+                mean = mean_of(a, axis, acc, None, True, None, name)
     if mean is not UNSET and mean is not None:
         return _variance_around(a, axis, dtype, out, ddof, keepdims, mask, mean, is_root, name)
     result = kind if dtype is not None else reductions.real_of(kind)
