@@ -14,8 +14,8 @@ from support import REPOSITORY
 # Lines of Python below each folder of gpualgo/ and in bench/, and of CUDA below cuda_src/.
 LINES = {
     "bench": 3_000,
-    "gpualgo": 64_481,
-    "gpualgo/_algorithms": 22_100,
+    "gpualgo": 64_484,
+    "gpualgo/_algorithms": 22_102,
     "gpualgo/_api": 2_574,
     "gpualgo/_arrays": 1_804,
     "gpualgo/_base": 2_431,
@@ -30,7 +30,7 @@ LINES = {
     "gpualgo/dask": 1_861,
     "gpualgo/jax": 1_411,
     "gpualgo/lazy": 820,
-    "gpualgo/numpy": 6_103,
+    "gpualgo/numpy": 6_104,
     "gpualgo/torch": 1_687,
     "gpualgo/shards": 2_071,
     "cuda_src": 18_141,

@@ -34,8 +34,8 @@ class Elsewhere(TypeError):
 
     def __init__(self, where: str) -> None:
         super().__init__(
-            f"{where} is {self.kind}, and this is not among the functions that take one (see "
-            f"{self.page}: {self.module}.__all__); pass {self.cure}"
+            f"{where} is {self.kind}, and this is not among the functions that take one, which "
+            f"{self.module}.__all__ lists (see {self.page}); pass {self.cure}"
         )
 
     def call(self, name: str, out: Any, stream: Any, /, *args: Any, **options: Any) -> Any:

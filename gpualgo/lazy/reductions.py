@@ -227,8 +227,8 @@ def squares(x: Any, mean: Any, acc: Any) -> Any:
 SQUARES = ExpressionCache(squares)
 
 
-# A core reads so many elements twice in less time than it divides for each, and so many bytes.
-READ_TWICE, READ_TWICE_BYTES = 64, 1 << 25
+# A core reads so many float32 twice in less time than it divides for each.
+READ_TWICE = 64
 
 
 def mean_by_distances(a: Any, axis: Any, acc: Any, count: int, name: str) -> Any:

@@ -370,8 +370,7 @@ def variance_of(
         mean = mean_of(a, axis, dtype, None, True, mask, name)  # NumPy rounds it, too
     elif mean is UNSET and mask is None and isinstance(a, np.ndarray) and kind.kind != "c":
         acc, length = reductions.wide(kind), reductions.count_of(a.shape, axis, name)
-        is_near = acc.itemsize < 8 or a.nbytes <= reductions.READ_TWICE_BYTES
-        if a.size and is_near and length >= reductions.READ_TWICE:
+        if a.size and acc.itemsize == 4 and length >= reductions.READ_TWICE:
             if np.can_cast(own, acc):
                 mean = reductions.mean_by_distances(a, axis, acc, length, name)
             else:  # the distances might overflow
@@ -495,7 +494,7 @@ def _mean(
 
 
 @numpy_function(
-    "Host arrays: a sum, then one of squares; others one reduction of (count, mean, squares)",
+    "One reduction of (count, mean, sum of squares); float32 on the host: two sums",
     ("var", False, False, "Return the variance of the elements over axes.",
      "float(gnp.var([1, 2, 3, 4]))", "1.25"),
     ("std", True, False, "Return the standard deviation of the elements over axes.",
@@ -504,7 +503,7 @@ def _mean(
      'float(gnp.nanvar([1.0, float("nan"), 3.0]))', "1.0", _SKIPPING_MEANS),
     ("nanstd", True, True, "Return the standard deviation of the elements over axes, ignoring NaN.",
      'float(gnp.nanstd([1.0, float("nan"), 3.0]))', "1.0", _SKIPPING_MEANS),
-    few=1 << 17, orders=True, differs=_QUIET,
+    few=1 << 18, orders=True, differs=_QUIET,
 )  # fmt: skip
 def _spread(
     name: str, is_root: bool, skips_nan: bool, a: Any, axis: Any = None, dtype: Any = None,

@@ -483,6 +483,8 @@ class UFunc:
         self, array: Any, indices: Any, axis: Any = 0, dtype: Any = None, out: Any = None
     ) -> Any:
         """Return the elements of segments combined; see `numpy.ufunc.reduceat`."""
+        if hasattr(indices, "__cuda_array_interface__"):
+            indices = _call.host_of(indices, f"{self.__name__}.reduceat")
 
         def run(x: Any, out: Any, name: str) -> Any:
             along = _call.axis_of(axis, x.ndim, name)

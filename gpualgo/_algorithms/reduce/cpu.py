@@ -477,8 +477,10 @@ def _launches(layout: Layout, op: Operator, acc: Dtype) -> _Passes:
 
 
 def _needs_order(op: Operator, acc: Dtype, is_computed: bool) -> bool:
-    """Return whether another order may change more than rounding, as the sign of a zero."""
-    if not op.commutative:
+    """Return whether neighbours are combined: another order is slower, or changes more than
+    rounding, as the sign of a zero.
+    """
+    if not op.commutative or any(field.itemsize > 4 for field in records.field_dtypes(acc)):
         return True
     if acc.kind in "biu":
         return is_computed and acc.itemsize == 1  # LLVM combines neighbours in less time

@@ -54,7 +54,7 @@ def tile_kernel(
         """Write the next level of m elements of src to dst from `start` on; return its end."""
         groups = m // fan
         done = 0
-        if fan == 4 and not is_ordered:
+        if not is_ordered:  # all numbers have at most four bytes
             for block in range(groups // lanes):
                 j = 4 * lanes * block
                 for i in range(j, j + lanes):

@@ -53,6 +53,12 @@ def test_reduceat_of_misaligned_arrays() -> None:
 
 
 @pytest.mark.few
+def test_few_elements_by_indices_on_a_device(backend: Backend) -> None:
+    starts = backend.to_device(np.array([0, 4]))
+    assert gnp.add.reduceat(np.ones(9), starts).tolist() == [4, 5]
+
+
+@pytest.mark.few
 def test_few_elements_with_out_in_a_tuple() -> None:
     out = np.empty(2)
     assert gnp.add.reduceat(np.ones(9), [0, 4], out=(out,)) is out
