@@ -61,8 +61,8 @@ __device__ inline int64 segment_from(int64 low, const Offsets<Index>& offsets, i
 
 // Folds the elements load(begin), …, load(begin + count - 1), of which there is one at least, by a
 // warp, in order unless the operator commutes; lane 0 gets the result. Tiles of `rows` times 32 are
-// loaded before any is combined, `ahead` of them where there are so many. Which are combined first
-// depends on count and rows alone.
+// loaded before any is combined, `ahead` of them where there are so many; of an operator that does
+// not commute two at most. Which are combined first depends on count and rows alone.
 template <int rows, int ahead, class Op, class A, class Load>
 __device__ inline A fold_range(int64 begin, int64 count, Load load) {
   constexpr int tile = rows * warp_threads;
@@ -88,9 +88,28 @@ __device__ inline A fold_range(int64 begin, int64 count, Load load) {
       }
     }
   };
-  // Of an operator that does not commute, several tiles would not be kept in registers.
   if constexpr (Op::commutative && ahead > 1) append(detail::Index<ahead>{});
-  append(detail::Index<1>{});
+  if constexpr (!Op::commutative && ahead > 1) {
+    // One tile is under way while the one before is combined; more would take too many registers.
+    A values[rows], next[rows];
+    int64 rest = count, place = begin + lane;
+    const auto bring = [&](A(&to)[rows]) {
+#pragma unroll
+      for (int k = 0; k < rows; ++k) to[k] = load(place + k * warp_threads);
+    };
+    if (rest >= tile) bring(next);
+#pragma unroll 1
+    for (; rest >= tile; rest -= tile) {
+      place += tile;
+#pragma unroll
+      for (int k = 0; k < rows; ++k) assign(values[k], next[k]);
+      if (rest >= 2 * tile) bring(next);
+      total.append(reduce_group<warp_threads, Op>(values));
+    }
+    done = count - rest;
+  } else {
+    append(detail::Index<1>{});
+  }
   if (done < count) {
     const int64 rest = count - done, first = begin + done + lane;
     A values[rows];

@@ -53,8 +53,9 @@ STAGE_ITEMS, STAGE_BYTES = 32, 128  # per lane, in shared memory
 MOST_LANES = {True: 7, False: 32}  # of a segment there, if the operator commutes; else a warp
 # What a launch takes (SegmentsTaken) decides how many tiles of such rows are under way of a segment
 # and of a chunk, and how many blocks are resident on a multiprocessor.
-AHEAD, CHUNK_AHEAD = {"all": 2, "segments": 1, "chunks": 1}, 4
-BLOCKS_PER_SM = {"all": 4, "segments": 6, "chunks": 4}  # at least; as many take chunks
+# An operator that does not commute, and one that does.
+AHEAD, CHUNK_AHEAD = {"all": (2, 2), "segments": (1, 2), "chunks": (1, 1)}, 4
+BLOCKS_PER_SM = {"all": (4, 4), "segments": (6, 4), "chunks": (4, 4)}  # at least; of chunks so many
 ONE_LAUNCH_ITEMS = 1 << 22  # more elements take several launches: of scans, too
 WARP_ITEMS = 1024  # elements of a warp's segments of mean length
 LEAST_LONG, LONG_PER_WARP = 512, 1 << 14  # longer segments are cut into chunks
@@ -74,6 +75,7 @@ class Policy:
     stage_items: int
     most_lanes: int
     itemsize: int
+    commutes: bool
     taken: str = "all"
     overlaps: bool = False  # the second of two launches may start while the first runs (sm_90)
 
@@ -84,10 +86,14 @@ class Policy:
         return -(-BLOCK_THREADS // WARP * size // VECTOR_BYTES) * VECTOR_BYTES
 
     @property
+    def blocks_per_sm(self) -> int:
+        return BLOCKS_PER_SM[self.taken][self.commutes]
+
+    @property
     def cpp(self) -> Cpp:
         return cpp(
-            "SegmentsPolicy", BLOCK_THREADS, self.rows, AHEAD[self.taken], CHUNK_AHEAD,
-            self.stage_items, self.most_lanes, BLOCKS_PER_SM[self.taken], self.shared_bytes,
+            "SegmentsPolicy", BLOCK_THREADS, self.rows, AHEAD[self.taken][self.commutes],
+            CHUNK_AHEAD, self.stage_items, self.most_lanes, self.blocks_per_sm, self.shared_bytes,
             f"gpualgo::SegmentsTaken::{self.taken}", self.overlaps,
         )  # fmt: skip
 
@@ -100,7 +106,7 @@ def policies_of(
     stage_items = _pow2(STAGE_BYTES // acc.itemsize, STAGE_ITEMS)
     # Whether longer segments are cut depends on the number of segments, which decides no bits.
     most_lanes = min(MOST_LANES[is_commutative], LEAST_LONG // stage_items)
-    kind = Policy(rows, stage_items, most_lanes, acc.itemsize)
+    kind = Policy(rows, stage_items, most_lanes, acc.itemsize, is_commutative)
     if num_items <= ONE_LAUNCH_ITEMS:
         return [kind]
     return [replace(kind, taken=taken, overlaps=may_overlap) for taken in ("segments", "chunks")]
@@ -196,7 +202,7 @@ def _(
     build.kernels(specs, device)
     steps = []
     for spec, kind in zip(specs, kinds, strict=True):
-        others = min(gpu.get(device).num_sms * BLOCKS_PER_SM[kind.taken], most_others)
+        others = min(gpu.get(device).num_sms * kind.blocks_per_sm, most_others)
         of_segments, of_chunks = kind.taken != "chunks", kind.taken != "segments"
         steps.append(launch(
             spec, device, groups * of_segments + others * of_chunks, BLOCK_THREADS, slots,
