@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import functools
 import importlib.util
 import itertools
@@ -82,6 +83,17 @@ class Sass:
         """Return how many opcodes start with a regular expression."""
         return sum(re.match(pattern, opcode) is not None for _, _, opcode, _ in self.instructions)
 
+    def compared_places(self) -> int:
+        """Return with how many multiples of 4 a register is compared, at most.
+
+        Many show that an array in registers is read at an index that only the kernel knows.
+        """
+        found = collections.defaultdict(set)
+        for _, _, opcode, operands in self.instructions:
+            if opcode.startswith("ISETP.EQ") and (match := _PLACE.search(operands)):
+                found[match[1]].add(match[2])
+        return max(map(len, found.values()), default=0)
+
     def calls(self) -> list[str]:
         """Return the calls of functions.
 
@@ -109,12 +121,14 @@ class Sass:
 
 
 INSTRUCTION_BYTES = 16
+FEW_PLACES = 6
 DOUBLE = r"D(ADD|MUL|FMA|SETP|MNMX)|\w+\.(.*\.)?F64"
 
 # An address, perhaps a predicate, the opcode, and perhaps operands.
 _INSTRUCTION = re.compile(
     r"^\s*/\*([0-9a-f]{4,})\*/\s+(@!?\w+)?\s*([A-Z]\w*(?:\.\w+)*)\s*([^;]*?)\s*;", re.M
 )
+_PLACE = re.compile(r"PT, (R\d+)[.\w]*, (-?0x\w*[048c]), PT")
 _USAGE = re.compile(r"^ Function (\S+):\n.*STACK:(\d+) .*LOCAL:(\d+) ", re.M)
 
 
@@ -160,6 +174,7 @@ def held(
         where = f"{build.arch_of(capability)} {spec.expression}"
         assert not code.calls(), f"{where}: calls"
         assert code.local_bytes <= spilled, f"{where}: {code.local_bytes} bytes of local memory"
+        assert code.compared_places() <= FEW_PLACES, f"{where}: indexes an array in registers"
     return codes
 
 
@@ -183,6 +198,8 @@ class Case:
             yield f"calls, as if the operator were not inlined: {sass.calls()}"
         if sass.local_bytes or sass.count("LDL|STL"):
             yield f"registers spill: {sass.local_bytes} bytes of local memory"
+        if sass.compared_places() > FEW_PLACES:
+            yield "an array in registers is indexed by a variable"
         if self.is_wide is not None and bool(sass.count(r"LDG\.E\.128")) != self.is_wide:
             yield "elements are not loaded 16 bytes at a time" if self.is_wide else "16-byte loads"
 

@@ -108,8 +108,9 @@ __device__ inline T reduce_group(T (&values)[count]) {
     const bool upper = lane & mask;
 #pragma unroll
     for (int i = 0; i < half; ++i) {
-      T keep = upper ? values[i + half] : values[i];
-      T send = upper ? values[i] : values[i + half];
+      // Values, not places of the array: it stays in registers.
+      const T low = values[i], high = values[i + half];
+      const T keep = upper ? high : low, send = upper ? low : high;
       values[i] = combine_ordered<Op>(keep, shuffle_xor(send, mask), upper);
     }
   }

@@ -14,7 +14,7 @@
 //            applications", SC14, doi:10.1109/SC.2014.69.
 // Bytes      sizeof(T) per element, an offset and sizeof(A) per segment, twice that with starts;
 //            launches: one, or two for large arrays, which take fewer registers. Temporary storage:
-//            32 bytes and sizeof(A) for each chunk that there may be, and 256.
+//            16 bytes and sizeof(A) for each chunk that there may be, and 256.
 // Operator   Associative. Unless it says that it commutes, elements are combined in order. It is
 //            never called on anything but elements, starts and its own results.
 // Bits       A segment's association depends on its length, the number of all elements and types
@@ -50,9 +50,8 @@ struct SegmentsPolicy {
   static constexpr bool overlaps = overlaps_;  // of two launches
 };
 
-// A part of a long segment. Aligned, so that it is written in two pieces.
+// A part of a long segment. One warp enters all of a segment, so an entry is written at once.
 struct alignas(16) Chunk {
-  int64 begin, count;
   int64 segment;
   uint16 part, num_parts;  // its place among the segment's chunks; how many these are
   uint32 num_done;         // of chunks that are joined, where these begin
@@ -266,13 +265,12 @@ struct Segments {
 #pragma unroll 1
     for (; longs != 0; longs &= longs - 1) {
       const int i = ptx::ffs(longs) - 1, count = shuffle(parts, i);
-      const Segment segment{shuffle(own.begin, i), shuffle(own.count, i)};
       const uint64 at = shuffle(first, i);
       if (at + count > uint64(params.capacity)) return;  // overlapping ones: see take_chunks
+#pragma unroll 4
       for (int k = lane; k < count; k += warp_threads) {
-        const int64 begin = k * size, rest = segment.count - begin;
-        const int64 length = rest < size ? rest : size, of = segment_of(i);
-        params.chunks[at + k] = {segment.begin + begin, length, of, uint16(k), uint16(count), 0};
+        const Chunk chunk{segment_of(i), uint16(k), uint16(count), 0};
+        store_pack(params.chunks + at + k, Pack<Chunk, 1>{{chunk}});
       }
     }
   }
@@ -303,14 +301,21 @@ struct Segments {
   // --- blocks that take chunks -----------------------------------------------------------------
 
   // A chunk of the list, without what other warps count meanwhile; or, where the list is full, a
-  // long segment as one chunk, and of others nothing.
+  // segment as one chunk.
   __device__ Chunk chunk_at(int64 i, bool is_full) const {
-    if (is_full) {
-      const Segment segment = offsets().segment(i);
-      return {segment.begin, segment.count > params.long_items ? segment.count : 0, i, 0, 1, 0};
-    }
+    if (is_full) return {i, 0, 1, 0};
     const Chunk& of = params.chunks[i];
-    return {of.begin, of.count, of.segment, of.part, of.num_parts, 0};
+    return {of.segment, of.part, of.num_parts, 0};
+  }
+  // A chunk's elements: none of a segment that is not long.
+  __device__ Segment elements_of(const Chunk& chunk) const {
+    const Segment segment = offsets().segment(chunk.segment);
+    if (chunk.num_parts == 1) {
+      return {segment.begin, segment.count > params.long_items ? segment.count : 0};
+    }
+    const int64 size = int64(1) << params.chunk_bits, begin = chunk.part * size;
+    const int64 rest = segment.count - begin;
+    return {segment.begin + begin, rest < size ? rest : size};
   }
 
   __device__ void take_chunks() const {
@@ -331,8 +336,9 @@ struct Segments {
       int64 next = 0;  // known by the time that it is needed
       if (lane == 0) next = num_warps + ptx::atom_add_relaxed_gpu(&list.num_taken, uint64(1));
       const Chunk chunk = chunk_at(i, is_full);
-      if (chunk.count > 0) {
-        A total = folded<Policy::chunk_ahead>(chunk.begin, chunk.count);
+      const Segment elements = elements_of(chunk);
+      if (elements.count > 0) {
+        A total = folded<Policy::chunk_ahead>(elements.begin, elements.count);
         if (chunk.num_parts == 1 || join(chunk, i - chunk.part, total)) {
           if (lane == 0) store_total(chunk.segment, total);
         }
