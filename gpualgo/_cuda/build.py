@@ -135,7 +135,8 @@ def _has_changed() -> bool:
 _BLOCKS = records.cpp_name(records.BLOCK_POSITION)  # random numbers share blocks if linked
 # Bytes of the narrowest numbers that a folder's kernels take by words; others are slower so.
 _LEAST_BYTES = {
-    "adjacent_difference": 4, "by_index": 4, "by_key": 4, "reduce": 4, "scan": 4, "transform": 1,
+    "adjacent_difference": 4, "by_index": 4, "by_key": 4, "reduce": 4, "scan": 4, "segments": 4,
+    "transform": 1,
 }  # fmt: skip
 
 

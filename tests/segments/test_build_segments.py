@@ -77,7 +77,7 @@ def test_loads(tmp_path: Path) -> None:
     """A warp has so many rows under way at once, of chunks and of short segments."""
     codes = sass.read_all(reductions(Operator(operator.add), FLOAT32)[::2], MAIN, tmp_path)
     for code, kind in zip(codes, policies(FLOAT32), strict=True):
-        loads = 0 if kind.taken == "chunks" else 2 + cuda.AHEAD[kind.taken][True]
+        loads = 0 if kind.taken == "chunks" else 2 + cuda.AHEAD
         loads += 0 if kind.taken == "segments" else cuda.CHUNK_AHEAD
         assert code.count(r"LDG\.E") >= loads * kind.rows
 

@@ -17,8 +17,9 @@ from gpualgo._lazy import expression, is_lazy
 from gpualgo._lazy.array import LazyArray, is_number
 from gpualgo._lazy.combining import check_count, combined, led_by, parted, place_lazy
 from gpualgo._lazy.expression import positions
+from gpualgo._lazy.expression_cache import ExpressionCache
 from gpualgo._lazy.sources import input_of
-from gpualgo._operators.key import is_closed
+from gpualgo._operators.key import facts_of, is_closed
 from gpualgo._operators.operator import as_operator, is_function
 from gpualgo._pipeline import checks
 from gpualgo._pipeline.problem import Array, Call, problem_of
@@ -111,6 +112,33 @@ def indices_of_marked(marks: LazyArray, axis: int | None, where: str) -> LazyArr
     check_count(leaves, records.MAX_FIELDS, f"{where}: x reads")
     node = expression.Call(_index_or_nowhere, marks.node, expression.Leaf(len(marks.leaves)))
     return LazyArray(marks.shape, node, leaves, "")
+
+
+class _Closed:
+    """A predicate that reads nothing but its element: equal to others of the same code."""
+
+    __slots__ = ("fn", "key")
+
+    def __init__(self, fn: Any) -> None:
+        self.fn, self.key = fn, facts_of(fn.__code__).closed_key
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Closed) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+
+def _elements(
+    x: Any, predicate: Any, kind: type[Counting] | type[Finding], axis: int | None
+) -> LazyArray:
+    """Return what is reduced: marks, or the indices of marked elements."""
+    fn = predicate.fn if type(predicate) is _Closed else predicate
+    marks = of(x, fn, kind.function)
+    return indices_of_marked(marks, axis, kind.function) if kind is Finding else marks
+
+
+_ELEMENTS = ExpressionCache(_elements)
 
 
 def _index_or_nowhere(is_marked: Any, index: Any) -> Any:
@@ -219,10 +247,13 @@ def _solve(
         result = run_remembered(kind.problems.look, predicate, init, out, axis, arrays)
         if result is not None:
             return result
-    marks, fold = of(x, predicate, kind.function), operator.add
-    if kind is Finding:
-        marks, fold = indices_of_marked(marks, axis, kind.function), min
-    views, op, form = input_of(marks, fold, kind.function, beside=(out,))
+    if is_closed(predicate) and not isinstance(x, tuple) and not is_number(x):
+        along = axis if kind is Finding else None
+        elements = _ELEMENTS((x,), f"{kind.function}: x", _Closed(predicate), kind, along)
+    else:
+        elements = _elements(x, predicate, kind, axis)
+    fold = min if kind is Finding else operator.add
+    views, op, form = input_of(elements, fold, kind.function, beside=(out,))
     params = axis, keepdims, INDEX, form, None
     problem = problem_of(kind, views, op, init, params, kind.function)
     if is_usual and problem.warm is not None and is_closed(predicate):

@@ -51,11 +51,10 @@ ROW_BYTES = 32  # bytes of elements that a lane loads before it combines them
 MOST_ROWS = 8
 STAGE_ITEMS, STAGE_BYTES = 32, 128  # per lane, in shared memory
 MOST_LANES = {True: 7, False: 32}  # of a segment there, if the operator commutes; else a warp
-# What a launch takes (SegmentsTaken) decides how many tiles of such rows are under way of a segment
-# and of a chunk, and how many blocks are resident on a multiprocessor.
-# An operator that does not commute, and one that does.
-AHEAD, CHUNK_AHEAD = {"all": (2, 2), "segments": (1, 2), "chunks": (1, 1)}, 4
-BLOCKS_PER_SM = {"all": (4, 4), "segments": (6, 4), "chunks": (4, 4)}  # at least; of chunks so many
+AHEAD, CHUNK_AHEAD = 2, 4  # tiles of such rows under way, of a segment and of a chunk
+# Least blocks on a multiprocessor, by what a launch takes (SegmentsTaken): for an operator that
+# does not commute, and one that does. Of chunks it has so many.
+BLOCKS_PER_SM = {"all": (4, 4), "segments": (6, 4), "chunks": (4, 4)}
 ONE_LAUNCH_ITEMS = 1 << 22  # more elements take several launches: of scans, too
 WARP_ITEMS = 1024  # elements of a warp's segments of mean length
 LEAST_LONG, LONG_PER_WARP = 512, 1 << 14  # longer segments are cut into chunks
@@ -92,8 +91,8 @@ class Policy:
     @property
     def cpp(self) -> Cpp:
         return cpp(
-            "SegmentsPolicy", BLOCK_THREADS, self.rows, AHEAD[self.taken][self.commutes],
-            CHUNK_AHEAD, self.stage_items, self.most_lanes, self.blocks_per_sm, self.shared_bytes,
+            "SegmentsPolicy", BLOCK_THREADS, self.rows, AHEAD, CHUNK_AHEAD, self.stage_items,
+            self.most_lanes, self.blocks_per_sm, self.shared_bytes,
             f"gpualgo::SegmentsTaken::{self.taken}", self.overlaps,
         )  # fmt: skip
 
