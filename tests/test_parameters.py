@@ -253,8 +253,7 @@ KERNELS: list[tuple[str, str, tuple[Any, ...]]] = [
     ("scan/walks", "scan_walks", (None, True, None, _PAIR, _PAIR)),
     ("scan/columns", "scan_columns", (None, True, None, _F64, _F64)),
     *(("scan/tiles", "scan_tiles", (None, True, None, kind, kind, cpp(name, kind, kind)))
-      for name, kind in (("FlatLines", _F64), ("StridedLines", _F64), ("SteppedLines", _PAIR),
-                         ("FlatLines", _PAIR), ("WindingLine", _PAIR))),
+      for name, kind in (("FlatLines", _F64), ("SteppedLines", _PAIR), ("FlatLines", _PAIR))),
     ("scan/wave", "scan_wave",
      (None, True, None, _F64, _COMPUTED, cpp("ComputedLines", _F64, _COMPUTED))),
     ("scan/rows", "scan_rows", (None, True, None, _F64, _F64, cpp("DenseRows", 8, 8, True, 1))),

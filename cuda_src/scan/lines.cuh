@@ -244,43 +244,6 @@ struct FlatLines {
 template <class A, class T, int in_bytes, int out_bytes, bool is_reversed>
 inline constexpr bool keeps_apart<FlatLines<A, T, in_bytes, out_bytes, is_reversed>> = is_record<A>;
 
-// Lines of any strides; a reversed scan is one whose strides are. For records see
-// scan/stepped_lines.cuh.
-template <class A, class T>
-struct StridedLines {
-  static constexpr bool is_reversed = false, is_flat = false, stores_vectors = false;
-  Layout<2> lines, elements;  // operand 0: the input, 1: the output
-
-  __device__ Sources<T> source(const Sources<T>& input, int64 line) const {
-    return {input.at[0] + both(lines, line, 0)};
-  }
-  __device__ Targets<A> target(const Targets<A>& output, int64 line) const {
-    return {output.at[0] + both(lines, line, 1)};
-  }
-
-  template <class S, Transfer transfer>
-  __device__ void load(T* stretch, const Sources<T>& line, int64 begin, int count,
-                       CopyBarrier& barrier) const {
-    for (int i = threadIdx.x % warp_threads; i < count; i += warp_threads) {
-      stretch[i] = load_item<T>(line.at[0] + both(elements, begin + i, 0));
-    }
-    end_load<transfer>(barrier);
-  }
-  template <class S, Transfer transfer>
-  __device__ void store(const A* stretch, const Targets<A>& line, int64 begin, int count) const {
-    for (int i = threadIdx.x % warp_threads; i < count; i += warp_threads) {
-      store_pack(line.at[0] + both(elements, begin + i, 1), load_pack<A, 1>(stretch + i));
-    }
-  }
-
- private:
-  __device__ static int64 both(const Layout<2>& layout, int64 index, int operand) {
-    int64 offsets[2];
-    layout.offsets(index, offsets);
-    return operand == 0 ? offsets[0] : offsets[1];
-  }
-};
-
 }  // namespace gpualgo
 
 #endif

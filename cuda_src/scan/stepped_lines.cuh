@@ -163,40 +163,6 @@ struct SteppedLines {
   }
 };
 
-// One line of records in any strides, which no steps tell.
-template <class A, class T>
-struct WindingLine {
-  static constexpr bool is_reversed = false, is_flat = false, stores_vectors = false;
-  static constexpr int leaves = num_leaves<T>;
-  Layout<2 * leaves> elements;  // operands: the inputs, the outputs
-
-  __device__ Sources<T> source(const Sources<T>& input, int64) const { return input; }
-  __device__ Targets<A> target(const Targets<A>& output, int64) const { return output; }
-
-  template <class S, Transfer transfer>
-  __device__ void load(T* stretch, const Sources<T>& line, int64 begin, int count,
-                       CopyBarrier& barrier) const {
-    for (int i = threadIdx.x % warp_threads; i < count; i += warp_threads) {
-      int64 offsets[2 * leaves];
-      elements.offsets(begin + i, offsets);
-      const Sources<T> from =
-          moved(line, [&](auto leaf) { return offsets[decltype(leaf)::value]; });
-      copy_element<transfer == Transfer::asynchronous>(stretch + i, from);
-    }
-    end_load<transfer>(barrier);
-  }
-  template <class S, Transfer transfer>
-  __device__ void store(const A* stretch, const Targets<A>& line, int64 begin, int count) const {
-    for (int i = threadIdx.x % warp_threads; i < count; i += warp_threads) {
-      int64 offsets[2 * leaves];
-      elements.offsets(begin + i, offsets);
-      const Targets<A> to =
-          moved(line, [&](auto leaf) { return offsets[leaves + decltype(leaf)::value]; });
-      store_leaves(to, load_pack<A, 1>(stretch + i));
-    }
-  }
-};
-
 }  // namespace gpualgo
 
 #endif

@@ -7,6 +7,7 @@ captured numbers; then sources, targets and pieces of temporary storage.
 
 from __future__ import annotations
 
+import copy
 import ctypes
 import operator
 from collections.abc import Callable, Mapping, Sequence
@@ -205,13 +206,16 @@ class Launch:
         if NUMBERS in packed.parameters.fields:
             takes = {NUMBERS: AT_NUMBERS, **takes}
         places, offsets = packed.parameters.address_indices(takes)
+        self._take_from(places)
+        self.offsets = offsets if any(offsets) else None
+        self.submit = kernel.wrapped(driver.api().cuLaunchKernelEx)
+
+    def _take_from(self, places: tuple[int, ...]) -> None:
         self.slots = places
         only = places[0] if len(places) == 1 else None  # itemgetter of one item returns no tuple
         self.pick: Callable[[Any], Any] = operator.itemgetter(
             *places if only is None else (slice(only, only + 1),)
         )
-        self.offsets = offsets if any(offsets) else None
-        self.submit = kernel.wrapped(driver.api().cuLaunchKernelEx)
 
     def _set_size(self, grid: int, packed: Packed) -> None:
         if grid > MAX_GRID:
@@ -228,6 +232,13 @@ class Launch:
         for name in _OF_ALL_SIZES:
             setattr(launch, name, getattr(self, name))
         launch._set_size(grid, self._parameters.pack(**fixed))
+        return launch
+
+    def reading(self, moved: Mapping[int, int]) -> Launch:
+        """Return the same launch with other indices of addresses instead of some."""
+        launch: Launch = copy.copy(self)
+        launch._take_from(tuple(moved.get(place, place) for place in self.slots))
+        launch.free = []
         return launch
 
     def new_block(self) -> Block:

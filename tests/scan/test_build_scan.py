@@ -189,11 +189,11 @@ def record_cases(op: Operator, dtype: Dtype, capability: Capability) -> list[Cas
     is_async = capability >= (8, 0)
     cut = tiles.policy_of(MANY << 10, dtype, dtype)
     assert isinstance(cut, tiles.Policy)
-    accesses = [cpp(name, dtype, dtype) for name in ("SteppedLines", "WindingLine")]
-    cases = [tiles.tiles_spec(op, dtype, dtype, a, cut, False, capability) for a in accesses]
+    stepped = cpp("SteppedLines", dtype, dtype)
+    cases = [tiles.tiles_spec(op, dtype, dtype, stepped, cut, False, capability)]
     wave = tiles.policy_of(1 << 20, dtype, dtype)
     assert isinstance(wave, tiles.WavePolicy)
-    cases.append(tiles.wave_spec(op, dtype, dtype, accesses[0], wave, True))
+    cases.append(tiles.wave_spec(op, dtype, dtype, stepped, wave, True))
     if capability == MAIN:  # for sm_120 bulk copies of several leaves are calls
         flat = tiles.flat(dtype, dtype, (0, 0), True)
         cases.append(tiles.tiles_spec(op, dtype, dtype, flat, cut, False, capability))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -59,6 +60,13 @@ class Kind:
 
 @planners.for_cuda.register(AdjacentDifference)
 def _(problem: AdjacentDifference, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
+    plan = partial(_planned, problem, op=op, targets=targets)
+    return cuda.of_copies(views, targets, plan, problem.order)
+
+
+def _planned(
+    problem: AdjacentDifference, views: Sequence[View], op: Any, targets: Sequence[View]
+) -> Plan:
     order = problem.order or tuple(range(len(problem.shape)))
     shape = ordered(problem.shape, order)
     depth = order.index(problem.axis)

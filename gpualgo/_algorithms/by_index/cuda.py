@@ -7,6 +7,7 @@ import math
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +20,7 @@ from gpualgo._algorithms.by_key.problem import Reduction
 from gpualgo._algorithms.histogram.cuda import COUNT, Case, case_of, write_launch
 from gpualgo._algorithms.histogram.problem import WeightedHistogram, accumulator
 from gpualgo._algorithms.select.cuda import access_of
+from gpualgo._algorithms.transform.cuda import of_copies
 from gpualgo._arrays.view import View, dense_view
 from gpualgo._base import records
 from gpualgo._cuda import build
@@ -86,6 +88,11 @@ class Work(NamedTuple):
 
 @planners.for_cuda.register(ByIndex)
 def _(problem: ByIndex, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
+    plan = partial(_planned, problem, op=op, targets=targets)
+    return of_copies(views, targets, plan, is_turned=True)
+
+
+def _planned(problem: ByIndex, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
     """Return the plan into targets of any stride, which are not empty."""
     if problem.size == 0:
         return Plan(targets[0].device, [])
@@ -221,6 +228,11 @@ TABLES_FROM = 1 << 23  # elements from which on a sort costs more than kernels t
 
 @planners.for_cuda.register(Reduction)
 def _(problem: Reduction, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
+    plan = partial(_by_key, problem, op=op, targets=targets)
+    return of_copies(views, targets, plan, is_turned=True)
+
+
+def _by_key(problem: Reduction, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
     acc, is_many = problem.acc, math.prod(problem.shape) >= TABLES_FROM
     # The bits depend on it, so it depends on lengths and dtypes alone.
     is_plain = is_many and problem.in_any_order and len(views) == 2 and acc.names is None

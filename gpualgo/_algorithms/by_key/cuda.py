@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -235,6 +236,11 @@ AddTables: TypeAlias = "Callable[[Parts, Sequence[Placed], Sequence[Placed], Any
 
 
 @planners.for_cuda.register(ByKey)
+def _(problem: ByKey, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
+    plan = partial(planned, problem, op=op, targets=targets)
+    return elementwise.of_copies(views, targets, plan, is_turned=True)
+
+
 def planned(
     problem: ByKey, views: Sequence[View], op: Any, targets: Sequence[View],
     tables: tuple[AddTables, int] | None = None,

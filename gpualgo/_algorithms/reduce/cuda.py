@@ -12,6 +12,7 @@ import numpy as np
 from gpualgo._algorithms.reduce import tuning
 from gpualgo._algorithms.reduce.problem import Reduction
 from gpualgo._algorithms.transform import cuda as elementwise
+from gpualgo._algorithms.transform.cuda import of_copies
 from gpualgo._arrays.view import View, dense_view
 from gpualgo._base import records
 from gpualgo._base.strides import Dims, dense_strides, merge, without_axes
@@ -94,7 +95,12 @@ def _(problem: Reduction, views: Sequence[View], op: Operator, targets: Sequence
     axes, shape, acc = problem.axes, problem.shape, problem.acc
     strides = [without_axes(target.strides, axes, len(shape)) for target in targets]
     if problem.row_init is None:
-        return plan_of(views, op, axes, problem.source, acc, strides, launches=problem.launches)
+
+        def planned(views: Sequence[View]) -> Plan:
+            return plan_of(views, op, axes, problem.source, acc, strides, launches=problem.launches)
+
+        is_in_order = len(axes) == len(views[0].shape) and not op.commutative
+        return of_copies(views, targets, planned, is_turned=True) if is_in_order else planned(views)
     # Initial values are applied as a single one is, so the bits are equal.
     at, num_own = arg_map(len(views), len(targets)), len(views) - problem.row_init.num_arrays
     own, inits = views[:num_own], views[num_own:]
@@ -121,6 +127,8 @@ def plan_of(
     """
     shape, device = views[0].shape, views[0].device
     strides = [tuple(view.strides[i] for view in views) for i in range(len(shape))]
+    if op.commutative:  # in the order of memory
+        axes = tuple(sorted(axes, key=lambda i: -sum(map(abs, strides[i]))))
     reduced = merge([(shape[i], strides[i]) for i in axes])
     kept = [i for i in range(len(shape)) if i not in axes]
     outs = zip(*out_strides, strict=True)

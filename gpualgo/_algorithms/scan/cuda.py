@@ -19,7 +19,7 @@ from gpualgo._algorithms.scan.tuning import kernel_of
 from gpualgo._algorithms.transform import cuda as elementwise
 from gpualgo._arrays.view import Interface, View, placeholder
 from gpualgo._base import records
-from gpualgo._base.strides import Dims, dense_strides, merge
+from gpualgo._base.strides import Dims, dense_strides, merge, ordered_strides
 from gpualgo._cuda import build
 from gpualgo._cuda.headers import Cpp, cpp
 from gpualgo._cuda.plan import (
@@ -236,8 +236,8 @@ def plan_of(
     if strategy is None:
         strategy = strategy_of(problem, views, targets)
     elements, lines = canonical(strategy.axis, views, targets)
-    if isinstance(source, records.Computed) and (strategy.kernel != "tiles" or len(elements) > 1):
-        return _of_computed(problem, source, views, op, targets, at, launches)
+    if not _is_read_in_place(source, problem.acc, strategy.kernel, elements, lines):
+        return _of_copy(problem, strategy, views, op, targets, at, launches)
     pointers = [view.ptr for view in (*views, *targets)]
     offsets = [0] * len(pointers)
     if strategy.is_reverse:  # the scan's first element is the last in memory
@@ -254,19 +254,58 @@ def plan_of(
     return _KERNELS[strategy.kernel](case)
 
 
-def _of_computed(
-    problem: Scan, source: records.Computed, views: Sequence[View], op: Operator,
+def _is_read_in_place(
+    source: records.Source, acc: Dtype, kernel: str, elements: Dims, lines: Dims
+) -> bool:
+    """Return whether the kernel reads these elements and writes their results itself.
+
+    Tiles of numbers lie in memory as they are; of reversed ones, for example, a copy is scanned,
+    which takes half the time.
+    """
+    if kernel != "tiles":
+        return not isinstance(source, records.Computed)
+    if len(elements) > 1:
+        return False
+    if records.is_record(source) or records.is_record(acc):
+        return True
+    return len(lines) <= 1 and is_dense(elements, (source.itemsize, acc.itemsize))
+
+
+def _of_copy(
+    problem: Scan, strategy: ScanStrategy, views: Sequence[View], op: Operator,
     targets: Sequence[View], at: ArgMap, launches: dict[Any, Launch] | None,
 ) -> Plan:  # fmt: skip
-    """Return a plan that computes the elements into the results' memory and scans them there."""
-    shape, rest = problem.shape, copy.copy(problem)
-    rest.source = problem.acc
-    computed = [x._replace(shape=shape, strides=strides_in(x, shape)) for x in targets]
-    applied = elementwise.elements_of(source, op, problem.acc)
-    first = elementwise.plan_of(applied, views, shape, computed, at)
-    at = at._replace(sources=at.targets)
-    scan = plan_of(rest, computed, without_source(op), targets, at=at, launches=launches)
-    return first.then(scan)
+    """Return a plan that writes the elements first, and scans them there.
+
+    They are written into the results' memory; if it has gaps, into temporary storage, line by line.
+    """
+    shape, acc, device, rest = views[0].shape, problem.acc, targets[0].device, copy.copy(problem)
+    rest.source, plain, axis = acc, without_source(op), strategy.axis
+    outs = [x._replace(shape=shape, strides=strides_in(x, shape)) for x in targets]
+    applied = elementwise.elements_of(problem.source, op, acc)
+    same = strategy if strategy.kernel == "tiles" else None  # others know no computed elements
+    kernel = (same or strategy_of(rest, outs, outs)).kernel
+    if _is_read_in_place(acc, acc, kernel, *canonical(axis, outs, outs)):
+        first = elementwise.plan_of(applied, views, shape, outs, at)
+        at = at._replace(sources=at.targets)
+        is_computed = isinstance(problem.source, records.Computed)
+        kept = launches if is_computed else None  # others depend on strides
+        return first.then(plan_of(rest, outs, plain, targets, same, at, kept))
+    order = () if axis is None else (*(i for i in range(len(shape)) if i != axis), axis)
+    spare = [
+        placeholder(i, shape, leaf, device)._replace(
+            strides=ordered_strides(shape, leaf.itemsize, order)
+        )
+        for i, leaf in enumerate(records.field_dtypes(acc), 1)
+    ]
+    slots = [at.piece(i) for i in range(len(spare))]
+    first = elementwise.plan_of(applied, views, shape, spare, ArgMap(at.sources, slots))
+    own = ArgMap(slots, slots, at.piece(len(spare)))
+    scan = plan_of(rest, spare, plain, spare, same, own)
+    to_results = elementwise.elements_of(acc, op, acc)
+    last = elementwise.plan_of(to_results, spare, shape, outs, ArgMap(slots, at.targets))
+    steps = [*first.steps, *scan.steps, *last.steps]
+    return Plan(device, steps, [*buffer_pieces(spare), *scan.pieces])
 
 
 def _tiles(case: Case) -> Plan:
@@ -419,13 +458,9 @@ def _access(case: Case, is_wave: bool) -> tuple[Cpp, dict[str, Any]]:
     if case.is_flat and (not case.is_of_records or (min(units) == VECTOR_BYTES and not is_wave)):
         access = tuning.flat(source, acc, units, case.is_reversed)
         return access, {"strides": case.distances}
-    if case.is_of_records and len(elements) <= 1:
-        whole = case.is_whole(0), case.is_whole(1)  # records are copied with the bytes in memory
-        flags = whole if any(whole) else ()
-        return cpp("SteppedLines", acc, source, *flags), {"steps": steps, **lines}
-    if case.is_of_records:  # a line of several dimensions is the only one
-        return cpp("WindingLine", acc, source), {"elements": elements}
-    return cpp("StridedLines", acc, source), {"elements": elements, **lines}
+    whole = case.is_whole(0), case.is_whole(1)  # records are copied with the bytes in memory
+    flags = whole if any(whole) else ()
+    return cpp("SteppedLines", acc, source, *flags), {"steps": steps, **lines}
 
 
 def _column_units(case: Case, tiling: tuning.ColumnsTiling) -> tuple[tuple[int, int], bool]:
@@ -501,7 +536,7 @@ def of_steps(
         parameters.PREFIXES: (plain, acc, last, False),
     }
 
-    def planned(step: Step) -> Plan:
+    def planned(step: Step, first_piece: int) -> Plan:
         (inputs, in_slots), (outs, out_slots) = placed(step.inputs), placed(step.outs)
         if step.kind in transformations:
             applied, places = transformations[step.kind], ArgMap(in_slots, out_slots)
@@ -510,16 +545,19 @@ def of_steps(
         function, part.source, part.axis, part.is_reverse = scans[step.kind]
         part.is_exclusive = False
         sources, results = ([slot for slot, _ in each] for each in (in_slots, out_slots))
-        places = ArgMap(sources, results, at.piece(len(buffers)))
+        places = ArgMap(sources, results, first_piece)
         return plan_of(part, inputs, function, outs, at=places)
 
     end = len(views) + len(targets)
     own = arrays[: len(views)], arrays[len(views) : end], arrays[end:]
-    plans = [planned(step) for step in problem.steps(*own) if step.outs[0].size]
-    # Scans clear the same states, one after the other.
-    states = max((plan.pieces for plan in plans), key=lambda these: [x.num_bytes for x in these])
-    steps = [step for plan in plans for step in plan.steps]
-    return Plan(device, steps, [*buffer_pieces(buffers), *states])
+    pieces = buffer_pieces(buffers)
+    steps = list[Any]()
+    for step in problem.steps(*own):
+        if step.outs[0].size:
+            plan = planned(step, at.piece(len(pieces)))
+            steps += plan.steps
+            pieces += plan.pieces  # states of all are in one place of a workspace
+    return Plan(device, steps, pieces)
 
 
 def buffer_pieces(buffers: Sequence[View]) -> list[Piece]:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from gpualgo._algorithms.select.problem import BOOL, HEADS, MARKED, NO_OPERATOR, Selecting
+from gpualgo._algorithms.transform.cuda import of_copies
 from gpualgo._arrays.view import View
 from gpualgo._base import records
 from gpualgo._base.records import Element
@@ -168,6 +169,10 @@ _BYTE = np.dtype(np.uint8)
 
 
 @planners.for_cuda.register(Selecting)
+def _(problem: Selecting, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
+    return of_copies(views, targets, lambda dense: plan_of(problem, dense, op, targets))
+
+
 def plan_of(problem: Selecting, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
     """Return the plan of a selection into targets of any stride; the last one is the count."""
     *outs, count = targets

@@ -12,12 +12,12 @@ import numpy as np
 
 from gpualgo._algorithms.transform import tuning
 from gpualgo._algorithms.transform.problem import Transformation
-from gpualgo._arrays.view import View, alignment_of, strides_for
+from gpualgo._arrays.view import View, alignment_of, placeholder, strides_for
 from gpualgo._base import forks, records, threads
 from gpualgo._base.records import Element, Interleaved
-from gpualgo._base.strides import Dims, merge, order_of
+from gpualgo._base.strides import Dims, merge, order_of, ordered_strides
 from gpualgo._cuda import build
-from gpualgo._cuda.plan import ArgMap, Launch, Plan, arg_map
+from gpualgo._cuda.plan import ArgMap, Clear, Launch, Piece, Plan, arg_map
 from gpualgo._cuda.templates import VECTOR_BYTES, Applied, interleaved, is_aligned, launch_again
 from gpualgo._driver import device as gpu
 from gpualgo._driver import driver, staging
@@ -183,6 +183,55 @@ def plan_of(
     device, threads = targets[0].device, tuning.BLOCK_THREADS
     kept, takes = None if key is None else launches, {"pointers": slots}
     return Plan(device, [launch_again(kept, key, spec, device, blocks, threads, takes, **fixed)])
+
+
+# --- Copies of arrays that other algorithms would read element by element.
+
+COPIED_FROM, COPIED_BYTES = 1 << 18, 1 << 32  # elements from which on, bytes up to which
+
+
+def of_copies(
+    views: Sequence[View], targets: Sequence[View], planned: Callable[[Sequence[View]], Plan],
+    order: Sequence[int] = (), is_turned: bool = False,
+) -> Plan:  # fmt: skip
+    """Return the plan of some arrays, of which those in pieces are copied first.
+
+    An array is in pieces if no step leads to all of its elements in an order of axes, C order by
+    default. `is_turned`: only if a later axis has a larger stride than an earlier one.
+    """
+    moved, dense, at = dict[int, int](), [*views], arg_map(len(views), len(targets))
+    copied = [i for i, view in enumerate(views) if _is_in_pieces(view, order, is_turned)]
+    for number, i in enumerate(copied, 1):
+        view = views[i]
+        copy = placeholder(number, view.shape, view.dtype, view.device)
+        strides = ordered_strides(view.shape, view.dtype.itemsize, order)
+        dense[i] = copy._replace(strides=strides)
+    plan = planned(dense)
+    if not copied:
+        return plan
+    first, steps, pieces = at.piece(len(plan.pieces)), list[Launch | Clear](), [*plan.pieces]
+    for number, i in enumerate(copied):
+        moved[at.sources[i]] = first + number
+        pieces.append(Piece(math.prod(views[i].shape) * views[i].dtype.itemsize))
+        applied = Applied(Operator(same), (records.argument_of(views[i].dtype),), views[i].dtype)
+        place = ArgMap([at.sources[i]], [first + number])
+        steps += plan_of(applied, [views[i]], views[i].shape, [dense[i]], place).steps
+    steps += [x if isinstance(x, Clear) else x.reading(moved) for x in plan.steps]
+    return Plan(views[0].device, steps, pieces, plan.tables)
+
+
+def _is_in_pieces(view: View, order: Sequence[int], is_turned: bool) -> bool:
+    count = math.prod(view.shape)
+    if records.is_position(view.dtype) or count < COPIED_FROM:
+        return False
+    if count * view.dtype.itemsize > COPIED_BYTES:
+        return False
+    axes = order or range(len(view.shape))
+    dims = merge([(view.shape[i], (view.strides[i],)) for i in axes])
+    steps = [abs(step) for _, (step,) in dims]
+    if 0 in steps:  # repeated elements would be copied so often
+        return False
+    return sorted(steps, reverse=True) != steps if is_turned else len(dims) > 1
 
 
 def _flat(case: Case) -> Tiling | None:
