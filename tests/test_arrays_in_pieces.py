@@ -95,3 +95,25 @@ def test_scans_of_steps(backend: Backend, dtype: str) -> None:
         assert not backend.to_host(out)[::2].any()
         ga.inclusive_scan(given[part], out=given[part])
         np.testing.assert_array_equal(backend.to_host(given)[part], want)
+
+
+@pytest.mark.parametrize(
+    ("shape", "strides", "is_in_pieces"),
+    [
+        ((512, 600), (4, 2048), True),  # transposed
+        ((512, 600), (4096, 4), True),  # gaps between rows
+        ((512, 600), (2400, 4), False),
+        ((1 << 19,), (-8,), False),  # evenly spaced
+        ((1 << 10, 1 << 10), (4, 4), False),  # windows
+        ((1 << 10, 1 << 10), (4, 0), False),  # repeated
+        ((100, 100), (4, 400), False),  # few
+    ],
+)
+def test_what_is_copied(
+    shape: tuple[int, ...], strides: tuple[int, ...], is_in_pieces: bool
+) -> None:
+    from gpualgo._algorithms.transform import cuda
+    from gpualgo._arrays.view import dense_view
+
+    view = dense_view(1 << 20, shape, np.dtype(np.float32), 0)._replace(strides=strides)
+    assert cuda._is_in_pieces(view, (), is_turned=False) is is_in_pieces

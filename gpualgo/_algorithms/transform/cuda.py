@@ -15,7 +15,7 @@ from gpualgo._algorithms.transform.problem import Transformation
 from gpualgo._arrays.view import View, alignment_of, placeholder, strides_for
 from gpualgo._base import forks, records, threads
 from gpualgo._base.records import Element, Interleaved
-from gpualgo._base.strides import Dims, merge, order_of, ordered_strides
+from gpualgo._base.strides import Dims, bounds, merge, order_of, ordered_strides
 from gpualgo._cuda import build
 from gpualgo._cuda.plan import ArgMap, Clear, Launch, Piece, Plan, arg_map
 from gpualgo._cuda.templates import VECTOR_BYTES, Applied, interleaved, is_aligned, launch_again
@@ -224,13 +224,12 @@ def _is_in_pieces(view: View, order: Sequence[int], is_turned: bool) -> bool:
     count = math.prod(view.shape)
     if records.is_position(view.dtype) or count < COPIED_FROM:
         return False
-    if count * view.dtype.itemsize > COPIED_BYTES:
-        return False
+    low, high = bounds(view.shape, view.strides, view.dtype.itemsize)
+    if count * view.dtype.itemsize > min(high - low, COPIED_BYTES):
+        return False  # repeated elements, as in windows, would be copied so often
     axes = order or range(len(view.shape))
     dims = merge([(view.shape[i], (view.strides[i],)) for i in axes])
     steps = [abs(step) for _, (step,) in dims]
-    if 0 in steps:  # repeated elements would be copied so often
-        return False
     return sorted(steps, reverse=True) != steps if is_turned else len(dims) > 1
 
 
