@@ -50,7 +50,8 @@ struct SegmentsPolicy {
   static constexpr bool overlaps = overlaps_;  // of two launches
 };
 
-// A part of a long segment. One warp enters all of a segment, so an entry is written at once.
+// A part of a long segment. One warp stores all parts, which bounds its time: so they take 16
+// bytes.
 struct alignas(16) Chunk {
   int64 segment;
   uint16 part, num_parts;  // its place among the segment's chunks; how many these are

@@ -54,7 +54,7 @@ def compiled(module: str) -> bytes:
     except RuntimeError:
         pytest.skip("this LLVM does not compile for AArch64")
     if binding.llvm_version_info < (16,):
-        pytest.skip("this LLVM has pointers of types")
+        pytest.skip("this LLVM has typed pointers")
     machine = target.create_target_machine(reloc="pic", codemodel="small")
     content: bytes = machine.emit_object(binding.parse_assembly(module))
     return content

@@ -173,7 +173,7 @@ def adjacent_difference(
     Notes
     -----
     Reads each element and writes each result once, in one kernel launch, without temporary storage.
-    On the CPU lazy arrays are materialized first.
+    A GPU copies large unevenly strided arrays first; on the CPU lazy arrays are materialized.
 
     >>> ga.adjacent_difference(np.array([3, 1, 4, 1, 5]))
     array([ 3, -2,  3, -3,  4])

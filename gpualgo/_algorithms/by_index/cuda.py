@@ -89,7 +89,7 @@ class Work(NamedTuple):
 @planners.for_cuda.register(ByIndex)
 def _(problem: ByIndex, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
     plan = partial(_planned, problem, op=op, targets=targets)
-    return of_copies(views, targets, plan, is_turned=True)
+    return of_copies(views, targets, plan, only_transposed=True)
 
 
 def _planned(problem: ByIndex, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
@@ -229,7 +229,7 @@ TABLES_FROM = 1 << 23  # elements from which on a sort costs more than kernels t
 @planners.for_cuda.register(Reduction)
 def _(problem: Reduction, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
     plan = partial(_by_key, problem, op=op, targets=targets)
-    return of_copies(views, targets, plan, is_turned=True)
+    return of_copies(views, targets, plan, only_transposed=True)
 
 
 def _by_key(problem: Reduction, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:

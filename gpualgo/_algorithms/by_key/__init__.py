@@ -85,7 +85,8 @@ def reduce_by_key(
     With `consecutive` each element is read once and each result written once, in one kernel launch;
     temporary storage is 16 bytes for each few thousand elements. Otherwise a stable sort comes
     first. Tables are used instead if keys are integers of a narrow range: on a GPU of less than
-    1024, for 2^23 numbers or more; on the CPU of an eighth of their number, for 16384 or more.
+    1024, for 2^23 numbers or more; on the CPU of an eighth of their number, for 16384 or more. A
+    GPU copies large transposed arrays first.
 
     The same input gives the same bits on every run and every GPU: runs that continue across tiles
     are combined strictly from left to right (single-pass scan with decoupled look-back: D. Merrill
@@ -143,8 +144,8 @@ def inclusive_scan_by_key(
     -----
     With `consecutive` each element is read and written once, in one kernel launch; temporary
     storage is 8 bytes for each few thousand elements. Otherwise a stable sort comes first, and
-    results are moved back to their elements' indices. Determinism and algorithm are those of
-    `reduce_by_key`.
+    results are moved back to their elements' indices. Copies, determinism and algorithm are those
+    of `reduce_by_key`.
 
     >>> keys, x = np.array([7, 5, 7, 7, 5]), np.array([1, 2, 3, 4, 5])
     >>> ga.inclusive_scan_by_key(keys, x)

@@ -238,7 +238,7 @@ AddTables: TypeAlias = "Callable[[Parts, Sequence[Placed], Sequence[Placed], Any
 @planners.for_cuda.register(ByKey)
 def _(problem: ByKey, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
     plan = partial(planned, problem, op=op, targets=targets)
-    return elementwise.of_copies(views, targets, plan, is_turned=True)
+    return elementwise.of_copies(views, targets, plan, only_transposed=True)
 
 
 def planned(

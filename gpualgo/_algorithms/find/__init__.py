@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
+from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -115,12 +116,12 @@ def indices_of_marked(marks: LazyArray, axis: int | None, where: str) -> LazyArr
 
 
 class _Closed:
-    """A predicate that reads nothing but its element: equal to others of the same code."""
+    """The code of a predicate that reads nothing but its element, and keeps no module alive."""
 
-    __slots__ = ("fn", "key")
+    __slots__ = ("code", "key")
 
-    def __init__(self, fn: Any) -> None:
-        self.fn, self.key = fn, facts_of(fn.__code__).closed_key
+    def __init__(self, code: CodeType) -> None:
+        self.code, self.key = code, facts_of(code).closed_key
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _Closed) and self.key == other.key
@@ -133,8 +134,9 @@ def _elements(
     x: Any, predicate: Any, kind: type[Counting] | type[Finding], axis: int | None
 ) -> LazyArray:
     """Return what is reduced: marks, or the indices of marked elements."""
-    fn = predicate.fn if type(predicate) is _Closed else predicate
-    marks = of(x, fn, kind.function)
+    if type(predicate) is _Closed:
+        predicate = FunctionType(predicate.code, {})
+    marks = of(x, predicate, kind.function)
     return indices_of_marked(marks, axis, kind.function) if kind is Finding else marks
 
 
@@ -249,7 +251,7 @@ def _solve(
             return result
     if is_closed(predicate) and not isinstance(x, tuple) and not is_number(x):
         along = axis if kind is Finding else None
-        elements = _ELEMENTS((x,), f"{kind.function}: x", _Closed(predicate), kind, along)
+        elements = _ELEMENTS((x,), f"{kind.function}: x", _Closed(predicate.__code__), kind, along)
     else:
         elements = _elements(x, predicate, kind, axis)
     fold = min if kind is Finding else operator.add

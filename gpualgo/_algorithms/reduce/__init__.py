@@ -117,7 +117,8 @@ def reduce(
     Notes
     -----
     Reads each element once, in one kernel launch (two if `init` is an array). Temporary storage: at
-    most the 2 MB that are kept for each stream.
+    most the 2 MB that are kept for each stream. If all axes are reduced by an operator that does
+    not commute, a GPU copies large transposed arrays first.
 
     The same input gives the same bits on every run and every GPU: the grouping depends only on
     shape, memory order, dtype and whether `op` is known to commute. Of three and more dimensions it

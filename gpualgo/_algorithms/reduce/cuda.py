@@ -100,7 +100,11 @@ def _(problem: Reduction, views: Sequence[View], op: Operator, targets: Sequence
             return plan_of(views, op, axes, problem.source, acc, strides, launches=problem.launches)
 
         is_in_order = len(axes) == len(views[0].shape) and not op.commutative
-        return of_copies(views, targets, planned, is_turned=True) if is_in_order else planned(views)
+        return (
+            of_copies(views, targets, planned, only_transposed=True)
+            if is_in_order
+            else planned(views)
+        )
     # Initial values are applied as a single one is, so the bits are equal.
     at, num_own = arg_map(len(views), len(targets)), len(views) - problem.row_init.num_arrays
     own, inits = views[:num_own], views[num_own:]
@@ -127,8 +131,8 @@ def plan_of(
     """
     shape, device = views[0].shape, views[0].device
     strides = [tuple(view.strides[i] for view in views) for i in range(len(shape))]
-    if op.commutative:  # in the order of memory
-        axes = tuple(sorted(axes, key=lambda i: -sum(map(abs, strides[i]))))
+    if op.commutative:  # in the order of memory, axes of repeated elements first
+        axes = tuple(sorted(axes, key=lambda i: -sum(map(abs, strides[i])) or -math.inf))
     reduced = merge([(shape[i], strides[i]) for i in axes])
     kept = [i for i in range(len(shape)) if i not in axes]
     outs = zip(*out_strides, strict=True)

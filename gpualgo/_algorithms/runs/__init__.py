@@ -102,7 +102,7 @@ def run_length_encode(
     Notes
     -----
     Reads each element once and writes each run, in one kernel launch. Temporary storage: 16 bytes
-    for each few thousand elements.
+    for each few thousand elements. A GPU copies large unevenly strided arrays first.
 
     >>> ga.run_length_encode(np.array([5, 5, 7, 7, 7, 5]))
     RunLengthEncoded(values=array([5, 7, 5]), lengths=array([2, 3, 1]))

@@ -99,8 +99,9 @@ def inclusive_scan(
     Notes
     -----
     Reads and writes each element once, in one kernel launch on a GPU. Temporary storage: 8 bytes
-    for each tile of 10 to 40 KB and each 32 bits of the accumulator, kept for each stream. Host
-    arrays may be larger than the GPU's memory.
+    for each tile of 10 to 40 KB and each 32 bits of the accumulator, kept for each stream. Long
+    rows of numbers that are not contiguous, such as ``x[::-1]``, are copied to the result first.
+    Host arrays may be larger than the GPU's memory.
 
     The same input gives the same bits on every run and every GPU, float sums included: aggregates
     of tiles are combined strictly from left to right. The algorithm is the single-pass scan with

@@ -305,7 +305,9 @@ def _of_copy(
     to_results = elementwise.elements_of(acc, op, acc)
     last = elementwise.plan_of(to_results, spare, shape, outs, ArgMap(slots, at.targets))
     steps = [*first.steps, *scan.steps, *last.steps]
-    return Plan(device, steps, [*buffer_pieces(spare), *scan.pieces])
+    # Not in a stream's workspace, where a larger plan may have its buffers.
+    pieces = [Piece(math.prod(shape) * leaf.itemsize) for leaf in records.field_dtypes(acc)]
+    return Plan(device, steps, [*pieces, *scan.pieces])
 
 
 def _tiles(case: Case) -> Plan:

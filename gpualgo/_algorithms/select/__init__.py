@@ -63,8 +63,9 @@ def select(
     Notes
     -----
     Reads each element once and writes the selected ones, in one kernel launch; temporary storage is
-    8 bytes for each few thousand elements. Tiles compute their output offsets by decoupled
-    look-back (D. Merrill and M. Garland, NVIDIA NVR-2016-002, 2016).
+    8 bytes for each few thousand elements. A GPU copies large unevenly strided arrays first, such
+    as transposed ones. Tiles compute their output offsets by decoupled look-back (D. Merrill and M.
+    Garland, NVIDIA NVR-2016-002, 2016).
 
     >>> ga.select(np.array([3, -1, 4, -1, 5]), lambda a: a > 0)
     array([3, 4, 5])

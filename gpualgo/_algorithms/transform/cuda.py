@@ -185,22 +185,22 @@ def plan_of(
     return Plan(device, [launch_again(kept, key, spec, device, blocks, threads, takes, **fixed)])
 
 
-# --- Copies of arrays that other algorithms would read element by element.
+# --- Copies of unevenly strided arrays, which other algorithms would read element by element.
 
 COPIED_FROM, COPIED_BYTES = 1 << 18, 1 << 32  # elements from which on, bytes up to which
 
 
 def of_copies(
     views: Sequence[View], targets: Sequence[View], planned: Callable[[Sequence[View]], Plan],
-    order: Sequence[int] = (), is_turned: bool = False,
+    order: Sequence[int] = (), only_transposed: bool = False,
 ) -> Plan:  # fmt: skip
-    """Return the plan of some arrays, of which those in pieces are copied first.
+    """Return the plan of some arrays, of which the unevenly strided ones are copied first.
 
-    An array is in pieces if no step leads to all of its elements in an order of axes, C order by
-    default. `is_turned`: only if a later axis has a larger stride than an earlier one.
+    Those have no one stride for all elements in an order of axes, C order by default.
+    `only_transposed`: only if a later axis has a larger stride than an earlier one.
     """
     moved, dense, at = dict[int, int](), [*views], arg_map(len(views), len(targets))
-    copied = [i for i, view in enumerate(views) if _is_in_pieces(view, order, is_turned)]
+    copied = [i for i, view in enumerate(views) if _is_uneven(view, order, only_transposed)]
     for number, i in enumerate(copied, 1):
         view = views[i]
         copy = placeholder(number, view.shape, view.dtype, view.device)
@@ -220,7 +220,7 @@ def of_copies(
     return Plan(views[0].device, steps, pieces, plan.tables)
 
 
-def _is_in_pieces(view: View, order: Sequence[int], is_turned: bool) -> bool:
+def _is_uneven(view: View, order: Sequence[int], only_transposed: bool) -> bool:
     count = math.prod(view.shape)
     if records.is_position(view.dtype) or count < COPIED_FROM:
         return False
@@ -230,7 +230,7 @@ def _is_in_pieces(view: View, order: Sequence[int], is_turned: bool) -> bool:
     axes = order or range(len(view.shape))
     dims = merge([(view.shape[i], (view.strides[i],)) for i in axes])
     steps = [abs(step) for _, (step,) in dims]
-    return sorted(steps, reverse=True) != steps if is_turned else len(dims) > 1
+    return sorted(steps, reverse=True) != steps if only_transposed else len(dims) > 1
 
 
 def _flat(case: Case) -> Tiling | None:

@@ -1,4 +1,4 @@
-"""Arrays whose elements, in C order, no single step leads to: a GPU copies them first."""
+"""Arrays that a GPU copies first: without one stride for all elements, and any others in scans."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from support import Backend
 
 import gpualgo as ga
 
-PIECES: dict[str, Callable[[Any], Any]] = {
+LAYOUTS: dict[str, Callable[[Any], Any]] = {
     "transposed": lambda x: x.T,
     "with gaps between rows": lambda x: x[:, 2:],
     "reversed rows": lambda x: x[::-1],
@@ -65,18 +65,18 @@ CALLS: dict[str, Callable[[Any, Any], Any]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("pieces", PIECES)
+@pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("call", CALLS)
 def test_results_are_those_of_a_copy(
-    backend: Backend, monkeypatch: pytest.MonkeyPatch, call: str, pieces: str
+    backend: Backend, monkeypatch: pytest.MonkeyPatch, call: str, layout: str
 ) -> None:
     from gpualgo._algorithms.transform import cuda
 
     monkeypatch.setattr(cuda, "COPIED_FROM", 1)
     x = np.random.default_rng(1).integers(0, 99, (37, 44)).astype(np.int32)
     mask = x > 20
-    given = [PIECES[pieces](backend.to_device(each)) for each in (x, mask)]
-    wanted = [np.ascontiguousarray(PIECES[pieces](each)) for each in (x, mask)]
+    given = [LAYOUTS[layout](backend.to_device(each)) for each in (x, mask)]
+    wanted = [np.ascontiguousarray(LAYOUTS[layout](each)) for each in (x, mask)]
     got = as_lists(CALLS[call](*given), backend)
     assert got == as_lists(CALLS[call](*map(backend.to_device, wanted)), backend)
 
@@ -98,7 +98,7 @@ def test_scans_of_steps(backend: Backend, dtype: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("shape", "strides", "is_in_pieces"),
+    ("shape", "strides", "is_uneven"),
     [
         ((512, 600), (4, 2048), True),  # transposed
         ((512, 600), (4096, 4), True),  # gaps between rows
@@ -109,11 +109,9 @@ def test_scans_of_steps(backend: Backend, dtype: str) -> None:
         ((100, 100), (4, 400), False),  # few
     ],
 )
-def test_what_is_copied(
-    shape: tuple[int, ...], strides: tuple[int, ...], is_in_pieces: bool
-) -> None:
+def test_what_is_copied(shape: tuple[int, ...], strides: tuple[int, ...], is_uneven: bool) -> None:
     from gpualgo._algorithms.transform import cuda
     from gpualgo._arrays.view import dense_view
 
     view = dense_view(1 << 20, shape, np.dtype(np.float32), 0)._replace(strides=strides)
-    assert cuda._is_in_pieces(view, (), is_turned=False) is is_in_pieces
+    assert cuda._is_uneven(view, (), only_transposed=False) is is_uneven
