@@ -15,6 +15,7 @@ import numpy as np
 
 from gpualgo._arrays.device_array import DeviceArray
 from gpualgo._arrays.view import View, address_of, layout_of, view_of
+from gpualgo._base.dtypes import as_dtype
 from gpualgo._base.memo import Memo
 from gpualgo._base.strides import bounds
 from gpualgo._driver.default_device import CPU
@@ -48,6 +49,7 @@ class _Entry(NamedTuple):
     places: tuple[_Location, ...]
     bind: Any  # binds captured values to the function; None if no table is captured
     captured: tuple[Any, ...]
+    converted: dict[np.dtype[Any], _Entry]  # the expression's elements as other dtypes
 
 
 class CachedExpression(LazyArray):
@@ -94,6 +96,17 @@ class CachedExpression(LazyArray):
                 self._known.made.node, value=lambda one: tables.get(id(one), one)
             )
         return self._node
+
+    def astype(self, dtype: Any) -> LazyArray:
+        known, wanted = self._known, as_dtype(dtype, "astype")
+        if known.bind is not None:
+            return super().astype(wanted)
+        converted = known.converted.get(wanted)
+        if converted is None:
+            made = super().astype(wanted)
+            made = _without_leaves(made, made.node, made.function)
+            converted = known.converted[wanted] = known._replace(made=made, converted={})
+        return CachedExpression(converted, self._given, self._pointers)
 
     def _tables(self) -> list[Any]:
         return [
@@ -202,11 +215,11 @@ def _cache_entry(made: LazyArray, views: list[View], pointers: list[int]) -> _En
         return None
     made.dtype  # noqa: B018  # computes the dtype, which is cached
     if not tables:
-        return _Entry(_without_leaves(made, made.node, made.function), places, None, ())
+        return _Entry(_without_leaves(made, made.node, made.function), places, None, (), {})
     template, captured = expression.template_of(made.node, len(made.leaves))
     node = expression.with_leaves(made.node, value=lambda value: tables.get(id(value), value))
     captured = [tables.get(id(value), value) for value in captured]
-    return _Entry(_without_leaves(made, node, None), places, template.bound, tuple(captured))
+    return _Entry(_without_leaves(made, node, None), places, template.bound, tuple(captured), {})
 
 
 def _without_leaves(made: LazyArray, node: Any, function: Any) -> LazyArray:

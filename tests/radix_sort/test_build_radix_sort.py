@@ -126,7 +126,6 @@ def test_descending_floats_take_next_to_nothing(dtype: Dtype, tmp_path: Path) ->
 @pytest.mark.parametrize("value_bytes", sampled(problem.WORD_SIZES, [1, 16]))
 def test_every_value_has_its_kernels(value_bytes: int, tmp_path: Path) -> None:
     specs = {
-        cuda_passes.copy_spec(value_bytes): False,
         cuda_passes.gather_spec(value_bytes, 4): False,
     }
     for dtype in (UINT32, UINT64):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from gpualgo._algorithms.reduce.problem import Reduction
-from gpualgo._arrays.view import NumPy, as_view, view_of
+from gpualgo._arrays.view import NumPy, as_view, known_viewer, view_of
 from gpualgo._base import records
 from gpualgo._base.errors import CompileError, Elsewhere
 from gpualgo._driver.default_device import CPU
@@ -134,13 +134,14 @@ def _elements(
     x: Any, predicate: Any, kind: type[Counting] | type[Finding], axis: int | None
 ) -> LazyArray:
     """Return what is reduced: marks, or the indices of marked elements."""
-    if type(predicate) is _Closed:
-        predicate = FunctionType(predicate.code, {})
     marks = of(x, predicate, kind.function)
     return indices_of_marked(marks, axis, kind.function) if kind is Finding else marks
 
 
-_ELEMENTS = ExpressionCache(_elements)
+_ELEMENTS_BY_MASK = ExpressionCache(_elements)
+_ELEMENTS_BY_CODE = ExpressionCache(
+    lambda x, closed, kind, axis: _elements(x, FunctionType(closed.code, {}), kind, axis)
+)
 
 
 def _index_or_nowhere(is_marked: Any, index: Any) -> Any:
@@ -249,9 +250,13 @@ def _solve(
         result = run_remembered(kind.problems.look, predicate, init, out, axis, arrays)
         if result is not None:
             return result
-    if is_closed(predicate) and not isinstance(x, tuple) and not is_number(x):
-        along = axis if kind is Finding else None
-        elements = _ELEMENTS((x,), f"{kind.function}: x", _Closed(predicate.__code__), kind, along)
+    along, name = axis if kind is Finding else None, f"{kind.function}: x"
+    is_array = known_viewer(type(x)) is not None  # neither lazy nor a tuple
+    if is_array and known_viewer(type(predicate)) is not None:
+        as_view(predicate, f"{kind.function}: predicate")
+        elements = _ELEMENTS_BY_MASK((x, predicate), name, kind, along)
+    elif is_array and is_closed(predicate):
+        elements = _ELEMENTS_BY_CODE((x,), name, _Closed(predicate.__code__), kind, along)
     else:
         elements = _elements(x, predicate, kind, axis)
     fold = min if kind is Finding else operator.add

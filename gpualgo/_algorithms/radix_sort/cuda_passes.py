@@ -15,8 +15,9 @@ import numpy as np
 from gpualgo._algorithms.radix_sort import tuning
 from gpualgo._algorithms.radix_sort.problem import WORD_SIZES, Descending, flipped_bits
 from gpualgo._algorithms.radix_sort.tuning import Digit, digits_of, last_key, padded_digits
+from gpualgo._algorithms.transform import cuda as elementwise
 from gpualgo._arrays.view import View
-from gpualgo._base.strides import Dims, dense_strides, merge
+from gpualgo._base.strides import dense_strides, merge
 from gpualgo._cuda import build
 from gpualgo._cuda.build import Spec
 from gpualgo._cuda.headers import cpp
@@ -32,15 +33,18 @@ from gpualgo._cuda.plan import (
     Piece,
     arg_map,
 )
-from gpualgo._cuda.templates import VECTOR_BYTES, kernel_spec, launch
+from gpualgo._cuda.templates import VECTOR_BYTES, Applied, kernel_spec, launch
 from gpualgo._driver import device as gpu
 from gpualgo._driver.device import KEPT_BYTES, aligned
+from gpualgo._operators.operator import Operator
+from gpualgo._operators.tokens import same
 
-# --- Copies between arrays of any strides, and gathers, for items of any size.
+# --- Gathers, and words of items of any size.
 
 _BLOCK_THREADS = 256
 _PER_THREAD = 4  # words, or items
 _WIDEST = 16
+_WORDS = {1: "u1", 2: "u2", 4: "u4", 8: "u8", 16: "c16"}
 
 
 def word_bytes(*numbers: int) -> int:
@@ -48,14 +52,9 @@ def word_bytes(*numbers: int) -> int:
     return math.gcd(_WIDEST, *(abs(number) for number in numbers))
 
 
-def copy_spec(word: int) -> Spec:
-    types = _BLOCK_THREADS, _PER_THREAD, tuning.word(word)
-    return kernel_spec("copy.cuh", "copy_kernel", *types)
-
-
 def gather_spec(word: int, index_bytes: int) -> Spec:
     types = _BLOCK_THREADS, _PER_THREAD, tuning.word(word), tuning.word(index_bytes)
-    return kernel_spec("copy.cuh", "gather_kernel", *types)
+    return kernel_spec("gather.cuh", "gather_kernel", *types)
 
 
 def words_spec(
@@ -383,6 +382,9 @@ def small_launch(job: Job, slots: dict[str, Any], first_rank: int, num_ranks: in
 
 # --- Common parts of GPU sort plans: copies into dense rows and back, row sorts, storage.
 
+End: TypeAlias = tuple[Any, int, Sequence[int]]
+"""Of a copy: a slot, or slot and offset; an address as aligned as it will be; strides."""
+
 
 class Builder:
     """Collects the steps and scratch pieces of a plan, and the argument slots of its arrays."""
@@ -446,21 +448,29 @@ class Builder:
 
         `rows`: their slot, or the slot and a byte offset.
         """
-        near, far = operand.strides, operand.row_strides
-        pairs = zip(near, far, strict=True) if inward else zip(far, near, strict=True)
-        dims: Dims = [(e, pair) for (e, _), pair in zip(operand.dims, pairs, strict=True)]
-        # Neighbouring threads write neighbouring words.
-        dims = sorted(merge(dims), key=lambda dim: -abs(dim[1][1]))
-        alignment = (operand.address | (rows[1] if isinstance(rows, tuple) else 0)) & 15
-        itemsize, strides = operand.itemsize, [s for _, pair in dims for s in pair]
-        word = word_bytes(itemsize, alignment, *strides)
-        if word < itemsize:
-            dims.append((itemsize // word, (word, word)))
-        dims = merge(dims)
-        num_words = math.prod(extent for extent, _ in dims)
-        ends = (operand.slot, rows) if inward else (rows, operand.slot)
-        slots = dict(zip(("input", "output"), ends, strict=True))
-        self._add(copy_spec(word), num_words, slots, num_words=num_words, layout=dims)
+        offset = rows[1] if isinstance(rows, tuple) else 0
+        near = operand.slot, operand.address, operand.strides
+        far = rows, offset, operand.row_strides
+        extents = [extent for extent, _ in operand.dims]
+        self._move(extents, operand.itemsize, *((near, far) if inward else (far, near)))
+
+    def _move(self, extents: Sequence[int], itemsize: int, source: End, target: End) -> None:
+        """Add a copy of items of any size, as words."""
+        (from_slot, from_address, from_strides), (to_slot, to_address, to_strides) = source, target
+        pairs = zip(to_strides, from_strides, strict=True)
+        dims = merge(list(zip(extents, pairs, strict=True)))
+        steps = [step for _, pair in dims for step in pair]
+        word = word_bytes(itemsize, from_address & 15, to_address & 15, *steps)
+        dtype = np.dtype(_WORDS[word])
+        dims.append((itemsize // word, (word, word)))
+        shape = tuple(extent for extent, _ in dims)
+        to, read = (
+            View(address, shape, tuple(pair[i] for _, pair in dims), dtype, self.device, None,
+                 False, None)
+            for i, address in enumerate((to_address, from_address))
+        )  # fmt: skip
+        applied, slots = Applied(Operator(same), (dtype,), dtype), ArgMap([from_slot], [to_slot])
+        self.steps += elementwise.plan_of(applied, [read], shape, [to], slots).steps
 
     def _add_of_words(
         self, name: str, operands: Sequence[Operand], word_bytes: int, slots: dict[str, Any],

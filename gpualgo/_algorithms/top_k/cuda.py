@@ -14,7 +14,6 @@ from gpualgo._algorithms.radix_sort.cuda_passes import (
     Builder,
     Job,
     Operand,
-    copy_spec,
     position_bytes,
     small_launch,
 )
@@ -22,7 +21,6 @@ from gpualgo._algorithms.radix_sort.problem import flipped_bits
 from gpualgo._algorithms.top_k import FirstElements, Ranked, RankedElements, tuning
 from gpualgo._algorithms.top_k.tuning import Lists
 from gpualgo._arrays.view import View
-from gpualgo._base.strides import merge
 from gpualgo._cuda import build
 from gpualgo._cuda.plan import NONE, TICKETS, Launch, Piece, Plan, arg_map
 from gpualgo._cuda.templates import launch
@@ -249,12 +247,10 @@ class _Builder(Builder):
         """Add a sort of each row, and a copy of each rank's elements."""
         ordered, itemsize = self._scratch(self._num_rows * self._row_bytes), self._itemsize
         self._sort(self._job(), Arrays(self._rows, NONE, ordered, NONE))
-        layout = merge([(self._num_rows, (self._row_bytes, itemsize))])
         for i, rank in enumerate(ranks):
-            target = slot, i * self._num_rows * itemsize
-            slots = {"input": (ordered, rank * itemsize), "output": target}
-            num_words = self._num_rows
-            self._add(copy_spec(itemsize), num_words, slots, num_words=num_words, layout=layout)
+            first, place = rank * itemsize, i * self._num_rows * itemsize
+            source = (ordered, first), first, [self._row_bytes]
+            self._move([self._num_rows], itemsize, source, ((slot, place), place, [itemsize]))
 
     def _job(self, value_bytes: int = 0, **others: Any) -> Job:
         return Job(

@@ -1,41 +1,13 @@
-// Moving items of any size: between arrays of any strides, and from places that indices name.
+// Gathers items of any size from the places that indices name.
 //
 // Bytes   twice an item's, and an index's; launches: one; temporary storage: none.
 // Items   are cut into words of 1, 2, 4, 8 or 16 bytes, as wide as size and alignment allow.
-#ifndef GPUALGO_COPY_CUH
-#define GPUALGO_COPY_CUH
+#ifndef GPUALGO_GATHER_CUH
+#define GPUALGO_GATHER_CUH
 
 #include "parts/layout.cuh"
-#include "parts/tile_io.cuh"
 
 namespace gpualgo {
-
-struct CopyParams {
-  const unsigned char* input;
-  unsigned char* output;
-  int64 num_words;
-  Layout<2> layout;  // of input and output
-};
-
-template <int block_threads, int words_per_thread, class Word>
-__global__ void __launch_bounds__(block_threads)
-    copy_kernel(const __grid_constant__ CopyParams params) {
-  const int64 begin = int64(blockIdx.x) * block_threads * words_per_thread + threadIdx.x;
-  Word words[words_per_thread];
-  int64 offsets[words_per_thread][2];
-#pragma unroll
-  for (int i = 0; i < words_per_thread; ++i) {
-    const int64 index = begin + i * block_threads;
-    if (index >= params.num_words) break;
-    params.layout.offsets(index, offsets[i]);
-    words[i] = load_item<Word>(params.input + offsets[i][0]);
-  }
-#pragma unroll
-  for (int i = 0; i < words_per_thread; ++i) {
-    if (begin + i * block_threads >= params.num_words) break;
-    store_pack<Word, 1>(params.output + offsets[i][1], {{words[i]}});
-  }
-}
 
 struct GatherParams {
   const unsigned char* input;
