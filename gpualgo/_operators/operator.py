@@ -337,7 +337,8 @@ def _frozen_identity(identity: Any) -> Any:
 
 
 _builtin_operators = {fn: Operator(fn) for fn in NAMES}
-_builtin_keys = {fn: found.key for fn, found in _builtin_operators.items()}
+_library_keys = {fn: found.key for fn, found in _builtin_operators.items()}
+_OF_LIBRARIES = np.ufunc, types.BuiltinFunctionType
 
 
 def builtin(name: str) -> Operator:
@@ -373,9 +374,13 @@ def operator_key(op: Any) -> Any:
             return *key, properties, id(op.identity)
         return key, properties, id(op.identity)
     try:
-        return _builtin_keys[op]
+        return _library_keys[op]
     except (KeyError, TypeError):
-        return call_key(op) if callable(op) else None
+        pass
+    key = call_key(op) if callable(op) else None
+    if kind in _OF_LIBRARIES and type(key) is Key and key.token[0] == "object":
+        _library_keys[op] = key
+    return key
 
 
 def content_key(op_key: Any) -> Any:

@@ -144,7 +144,10 @@ R = TypeVar("R")
 ndarray = np.ndarray
 UNSET: Any = np._NoValue
 BOOL = np.dtype(np.bool_)
-FEW = 1 << 12  # calls on fewer elements in host arrays go to NumPy, see ADR 26
+# Calls on fewer elements in host arrays go to NumPy, see ADR 26.
+FEW = 1 << 14
+FEW_FOR_ONE_PASS = 1 << 16  # of functions that NumPy vectorises
+FEW_TO_SEARCH = 1 << 12  # of functions that NumPy computes one element after the other
 ALL = sys.maxsize  # of what NumPy computes at any size, as its loops are as fast
 
 # NumPy reduces long rows at memory speed. Results that are not rounded have the bits of here, but
@@ -250,7 +253,7 @@ def _with_interface(
                 size += x.size
                 is_host = is_host and (not orders or has_order(x.dtype))
             if arrays and is_host and native is not None:
-                if is_few(size, few):
+                if is_few(size, min(few, FEW) if "where" in kwargs else few):
                     return native(*operands, **kwargs)
                 if exact and is_exact(operands, kwargs, exact):
                     result = native(*operands, **kwargs)

@@ -277,6 +277,7 @@ def _warn_of_bool(a: Any) -> None:
 
 @numpy_function(
     "One histogram; without `range`, min and max first (the call waits)",
+    few=_call.FEW_TO_SEARCH,
     orders=True,
     differs="counts follow the edges exactly (NumPy rounds 64-bit integers and short floats); "
     "sums of float weights may round otherwise; edges with NaN raise a ValueError",
@@ -331,6 +332,7 @@ def density_of(counts: Any, widths: tuple[np.ndarray[Any, Any], ...], name: str)
 @numpy_function(
     "None for given edges; min and max for a number of bins; a few reductions for a rule, and one "
     "histogram per candidate for 'stone'. The call waits",
+    few=_call.FEW_TO_SEARCH,
     differs="edges with NaN raise a ValueError if samples are counted",
 )
 def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:

@@ -37,7 +37,8 @@ def _product(a: Any, b: Any, out: Any, name: str) -> Any:
         return _call.number_of(UFUNCS["multiply"](x, y, out=out))
     native: Any = {"dot": np.dot, "inner": np.inner, "vdot": np.vdot}[name]
     is_exact = type(x) is type(y) is np.ndarray and all(_call.has_order(z.dtype) for z in (x, y))
-    if is_exact and _call.is_few(x.size, _call.FEW):
+    are_bools = is_exact and x.dtype == y.dtype == np.bool_  # NumPy stops at the first pair
+    if is_exact and _call.is_few(x.size, _call.ALL if are_bools else _call.FEW_FOR_ONE_PASS):
         return native(x, y) if out is None else native(x, y, out)
     if out is None and _is_blas(x, y, is_conjugate):
         return _loops.dotted(x, y)

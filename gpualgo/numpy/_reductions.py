@@ -25,14 +25,14 @@ from gpualgo.numpy import _call, _folds
 from gpualgo.numpy._call import ARRAY_TYPES, BOOL, UNSET, numpy_function
 from gpualgo.numpy._orders import indices_along
 
-# Of functions that ignore NaN; NumPy is faster on host arrays of fewer elements.
-_SKIPPING = {"few": 1 << 15, "differs": "no warnings for overflow"}
+# Of functions that ignore NaN.
+_SKIPPING = {"few": _call.FEW_FOR_ONE_PASS, "differs": "no warnings for overflow"}
 
 
 @numpy_function(
     "One reduction",
     ("sum", np.add, None, "Return the sum of the elements over axes.",
-     "int(gnp.sum([1, 2, 3]))", "6"),
+     "int(gnp.sum([1, 2, 3]))", "6", {"few": _call.FEW_FOR_ONE_PASS}),
     ("prod", np.multiply, None, "Return the product of the elements over axes.",
      "int(gnp.prod([1, 2, 3, 4]))", "24"),
     ("nansum", np.add, 0, "Return the sum of the elements over axes, ignoring NaN.",
@@ -56,7 +56,7 @@ def _sum_like(
      "bool(gnp.any([0, 3, 0]))", "True"),
     ("all", np.logical_and, "Return whether all elements over axes are true.",
      "bool(gnp.all([1, 3, 0]))", "False"),
-    exact=_call.EXACT,
+    few=_call.FEW_FOR_ONE_PASS, exact=_call.EXACT,
 )  # fmt: skip
 def _truth(
     name: str, ufunc: np.ufunc, a: Any, axis: Any = None, out: Any = None, keepdims: Any = UNSET,
@@ -65,7 +65,7 @@ def _truth(
     return _folds.reduced(ufunc, a, name, axis, None, out, keepdims, where=where)
 
 
-@numpy_function("One reduction", few=1 << 13, exact="?")
+@numpy_function("One reduction", few=_call.FEW_FOR_ONE_PASS, exact="?")
 def count_nonzero(a: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
     """Return the number of elements over axes that are not zero.
 
@@ -106,7 +106,7 @@ _NO_WARNINGS = {
     ("nanmax", np.fmax,
      "Return the largest element over axes, ignoring NaN; NaN if all elements are NaN.",
      'float(gnp.nanmax([2.0, float("nan"), 3.0]))', "3.0", _NO_WARNINGS),
-    exact=_call.EXACT,
+    few=_call.FEW_FOR_ONE_PASS, exact=_call.EXACT,
 )  # fmt: skip
 def _extreme(
     name: str, ufunc: np.ufunc, a: Any, axis: Any = None, out: Any = None, keepdims: Any = UNSET,
@@ -119,7 +119,7 @@ def _extreme(
     return result
 
 
-@numpy_function("One reduction of (min, max) pairs", exact=_call.EXACT)
+@numpy_function("One reduction of (min, max) pairs", few=_call.FEW_FOR_ONE_PASS, exact=_call.EXACT)
 def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = UNSET) -> Any:
     """Return the difference between the largest and the smallest element over axes.
 
@@ -264,7 +264,7 @@ _NAN_OPTIONS: dict[str, Any] = {
     ("nanargmax", extremes.argmax, (_HIGHER, _first_greatest), -np.inf,
      "Return the index of the first largest element; NaN counts as -infinity.",
      'int(gnp.nanargmax([float("nan"), 3.0, 1.0]))', "1", _NAN_OPTIONS),
-    exact=_call.EXACT,
+    few=_call.FEW_FOR_ONE_PASS, exact=_call.EXACT,
 )  # fmt: skip
 def _index(
     name: str, search: Callable[..., Any], op: Any, filler: Any, a: Any, axis: Any = None,
@@ -300,8 +300,6 @@ def _index(
 
 # --- Means and variances, of all elements or ignoring NaN.
 
-# NumPy is faster on host arrays of fewer elements.
-_FEW_OF_MEANS = 1 << 13
 _QUIET = "no warnings for overflow or NaN, nor for empty slices of device arrays"
 
 
@@ -466,7 +464,7 @@ def _mask_of_numbers(
 
 _SKIPPING_MEANS = {
     "passes": "One reduction of (count, mean, sum of squares); with `mean`, of (count, squares)",
-    "few": 1 << 15,
+    "few": _call.FEW_FOR_ONE_PASS,
     "differs": "no warnings for overflow, nor for slices of device arrays without numbers",
 }
 
@@ -474,7 +472,7 @@ _SKIPPING_MEANS = {
 @numpy_function(
     "One reduction",
     ("mean", False, "Return the mean of the elements over axes.",
-     "float(gnp.mean([1, 2, 6]))", "3.0", {"few": _FEW_OF_MEANS, "differs": _QUIET}),
+     "float(gnp.mean([1, 2, 6]))", "3.0", {"few": _call.FEW_FOR_ONE_PASS, "differs": _QUIET}),
     ("nanmean", True, "Return the mean of the elements over axes, ignoring NaN.",
      'float(gnp.nanmean([1.0, float("nan"), 3.0]))', "2.0",
      {**_SKIPPING_MEANS, "passes": "One reduction of (count, sum)"}),
@@ -524,9 +522,11 @@ def _spread(
         return variance_of(a, *options, mask, mean, is_root, name)
 
 
-@numpy_function("One reduction; with weights, of pairs", few=_FEW_OF_MEANS, orders=True, differs=(
-    f"{_QUIET}; weights on a GPU that sum to zero give NaN or infinity (NumPy: ZeroDivisionError)"
-))  # fmt: skip
+@numpy_function(
+    "One reduction; with weights, of pairs", few=_call.FEW_FOR_ONE_PASS, orders=True,
+    differs=f"{_QUIET}; weights on a GPU that sum to zero give NaN or infinity (NumPy: "
+    "ZeroDivisionError)",
+)  # fmt: skip
 def average(
     a: Any, axis: Any = None, weights: Any = None, returned: Any = False, *, keepdims: Any = UNSET
 ) -> Any:

@@ -155,7 +155,7 @@ def diff(a: Any, n: Any = 1, axis: Any = -1, prepend: Any = UNSET, append: Any =
     if n < 0:
         raise ValueError(f"diff: n must not be negative, got {n}")
     x = array_of(a, "diff: a")
-    if is_host(x) and _call.is_few(x.size, _call.FEW):
+    if is_host(x) and _call.is_few(x.size, _call.FEW_FOR_ONE_PASS):
         return np.diff(x, n, axis, prepend, append)
     if not x.ndim:
         raise ValueError("diff: a needs one axis at least")
@@ -208,7 +208,7 @@ def _concatenated_differences(parts: Sequence[Any], like: Any, kind: Any, axis: 
     return result
 
 
-@numpy_function("One transform")
+@numpy_function("One transform", few=_call.FEW_FOR_ONE_PASS)
 def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     """Return the differences of neighbouring elements in C order, with optional ends.
 
@@ -261,7 +261,9 @@ def _extra(x: Any, kind: Any, name: str) -> Any:
     return part.reshape(-1)
 
 
-@numpy_function("One reduction that computes the areas while reading", arrays=2)
+@numpy_function(
+    "One reduction that computes the areas while reading", arrays=2, few=_call.FEW_FOR_ONE_PASS
+)
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: Any = -1) -> Any:
     """Return the integral along an axis by the trapezoidal rule.
 

@@ -248,7 +248,8 @@ def top_k(a: Any, k: Any, /, *, axis: Any = -1, mode: Any = "largest", sorted: A
 
 
 @numpy_function(
-    "One search; with `sorter`, one gather before it", arrays=2, orders=True,
+    "One search; with `sorter`, one gather before it",
+    arrays=2, few=_call.FEW_TO_SEARCH, orders=True,
     differs="an index in `sorter` out of range always raises a ValueError; on a GPU it is clamped",
 )  # fmt: skip
 def searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Any:
@@ -313,7 +314,7 @@ def _on_device_of(a: Any, v: Any, where: str, names: tuple[str, str] = ("a", "v"
 
 @numpy_function(
     "One search; with more than 1024 bins on a GPU, one pass before it and one after it",
-    arrays=2, orders=True,
+    arrays=2, few=_call.FEW_TO_SEARCH, orders=True,
     differs="on a GPU bins that are not monotonic raise no error, and bins of one number followed "
     "only by NaN are treated as increasing (NumPy: decreasing)",
 )  # fmt: skip

@@ -291,7 +291,7 @@ def _fit(x: Any, mask: Any, shape: tuple[int, ...], out: Any, name: str) -> Any:
     return applied(_select, (mask, x, x.dtype.type(0) if out is None else out), name)
 
 
-_FEW_IN_SEGMENTS = 1 << 22  # up to here NumPy's ``reduceat`` takes less time
+_FEW = {"reduce": _call.FEW_FOR_ONE_PASS, "reduceat": 1 << 22}  # NumPy takes less time
 _MASKED = 1 << 14  # from this size a cheap ufunc with ``where=`` is a transform
 _ON_HOST = (type(None), bool, np.bool_, np.ndarray)  # types of ``where=`` and ``out=``
 _CODES = frozenset("?bBhHiIlLqQefdFD")  # typecodes of dtypes that have kernels
@@ -448,7 +448,7 @@ class UFunc:
                 f"{method} needs; use numpy.{name}"
             )
         x = array_of(array, f"{name}: array")
-        few = _FEW_IN_SEGMENTS if method == "reduceat" else _call.FEW
+        few = _FEW.get(method, _call.FEW)
         if is_host(x) and _call.has_order(x.dtype) and _call.is_few(x.size, few):
             return getattr(native, method)(x, *args, dtype, _call.out_of(out, name), **options)
         kinds: Any = {}

@@ -51,6 +51,9 @@ class _Results:
         for code, name in NAMES.items():
             setattr(self, name, code)
 
+    def __call__(self, code: int) -> int:
+        return code
+
 
 RESULTS = _Results()
 

@@ -35,7 +35,6 @@ class Gpu(fake_driver.FakeDriver):
     """An H200 whose launches do nothing."""
 
     CUstream = int
-    CUlaunchConfig = SimpleNamespace
 
     def cuLaunchKernelEx(self, *_: Any) -> tuple[int]:
         return (0,)

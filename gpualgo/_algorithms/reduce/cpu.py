@@ -36,43 +36,73 @@ from gpualgo._pipeline import planners
 if TYPE_CHECKING:
     from gpualgo._cpu.image import Loaded
 
-# --- Reductions of whole arrays by NumPy's vectorised loops, with the bits of the kernels.
+# --- Reductions by NumPy's vectorised loops, with the bits of the kernels.
 #
 # The results of extremes, bitwise and logical operators, and counts of bools do not depend on the
 # order, except for the sign of a zero and the choice of a NaN. Kernels return the first in memory,
 # so if NumPy's result is a zero or NaN, its first occurrence is searched. See docs/adr/0028.
 
 Array: TypeAlias = np.ndarray[Any, Any]
-Fold: TypeAlias = np.ufunc | Callable[..., Any]  # of a ufunc, or `count_nonzero`
+Shape3: TypeAlias = tuple[int, int, int]
 
 _LEAST_BYTES = 1 << 15  # below this a kernel finishes before NumPy has started
-_LEAST_ROW_BYTES = 1 << 22  # the same of several rows, of which one core at a time has each
-_PIECE_BYTES = 1 << 21  # work of one task
+_LEAST_ROW_BYTES = 384  # of neighbours that are reduced
+_LEAST_COLUMN_BYTES, _LEAST_COLUMN = 512, 32  # of neighbours that are kept; reduced elements
+_PIECE_BYTES, _LEAST_PIECE_BYTES = 1 << 21, 1 << 14  # work of one task, and its results
 
 
-def fold_of(op: Operator, x: Array, axes: tuple[int, ...], source: Element, acc: Any) -> Any:
-    """Return the fold of an array, or of each of its rows; None if a kernel is needed."""
+class Fold(NamedTuple):
+    """A reduction over the middle axis of an array whose axes are put into another order."""
+
+    function: np.ufunc | Callable[..., Any]  # its reduce, or `count_nonzero`
+    order: list[int]
+    shape: Shape3
+
+
+def fold_of(
+    op: Operator, x: Array, axes: tuple[int, ...], source: Element, acc: Any
+) -> Fold | None:
+    """Return the fold of an array over some axes; None if a kernel is needed."""
     name = op.name or ("fmin" if op.fn is np.fmin else "fmax" if op.fn is np.fmax else None)
-    kept = x.ndim - len(axes)
-    least = _LEAST_ROW_BYTES if prod(x.shape[:kept]) > 1 else _LEAST_BYTES
-    if name is None or x.nbytes < least * prod(x.shape[:kept]):
-        return None
-    if kept and not (x.flags.c_contiguous and axes == tuple(range(kept, x.ndim))):
+    if name is None or x.nbytes < _LEAST_BYTES:
         return None
     if records.is_record(source) or records.is_position(source) or records.is_record(acc):
         return None
-    is_in_order = x.flags.c_contiguous or (x.flags.f_contiguous and op.commutative)
-    if not (is_in_order and x.flags.aligned):
+    order = list(range(x.ndim))
+    if op.commutative:
+        order.sort(key=lambda i: -x.strides[i])
+    in_memory_order = x.transpose(order).flags
+    shape = _middle([(x.shape[i], i in axes) for i in order])
+    if shape is None or not (in_memory_order.c_contiguous and in_memory_order.aligned):
+        return None
+    outer, length, inner = shape
+    if inner > 1 and (inner * x.itemsize < _LEAST_COLUMN_BYTES or length < _LEAST_COLUMN):
+        return None
+    if outer > inner == 1 and length * x.itemsize < _LEAST_ROW_BYTES:
         return None
     kind = x.dtype.kind
     if kind == "b" and name == "add" and acc.kind in "iu":
-        return np.count_nonzero
+        return Fold(np.count_nonzero, order, shape)
     is_known = x.dtype == acc and name in _UFUNCS.get(kind, ())
-    return getattr(np, name) if is_known and (kind != "f" or acc.itemsize > 2) else None
+    if not is_known or (kind == "f" and acc.itemsize == 2):
+        return None
+    return Fold(getattr(np, name), order, shape)
+
+
+def _middle(dims: Sequence[tuple[int, bool]]) -> Shape3 | None:
+    """Return the extents before, of and after the marked axes; None if these are not neighbours."""
+    extents, side = [1, 1, 1], 0
+    for extent, is_marked in dims:
+        if extent > 1:
+            side = max(side, 1) if is_marked else 2 * (side > 0)
+            if is_marked and extents[2] > 1:
+                return None
+            extents[side] *= extent
+    return extents[0], extents[1], extents[2]
 
 
 def of_pieces(
-    flat: Array, count: int, function: Callable[[Array], Any], deciding: Any = None
+    x: Array, count: int, function: Callable[[Array], Any], deciding: Any = None, axis: int = 0
 ) -> list[Any]:
     """Return function(piece) of so many pieces, by all threads, without NumPy's warnings.
 
@@ -80,49 +110,70 @@ def of_pieces(
     """
     if count == 1:
         with np.errstate(invalid="ignore"):
-            return [function(flat)]
+            return [function(x)]
     parts: list[Any] = [not deciding] * count
+    before, extent = (slice(None),) * axis, x.shape[axis]
 
     def body(first: int, last: int) -> None:
         with np.errstate(invalid="ignore"):  # the error state is per thread
             for piece in range(first, last):
                 if deciding is not None and deciding in parts:
                     return
-                start, stop = (flat.size * i // count for i in (piece, piece + 1))
-                parts[piece] = function(flat[start:stop])
+                start, stop = (extent * i // count for i in (piece, piece + 1))
+                parts[piece] = function(x[(*before, slice(start, stop))])
 
     if deciding is not None:  # often the first piece decides
         body(0, 1)
-    threads.run(body, count, flat.nbytes)
+    threads.run(body, count, x.nbytes)
     return parts
 
 
-def fold_plan(fold: Fold, x: Array, num_rows: int) -> Plan:
+def fold_plan(fold: Fold, x: Array, axes: tuple[int, ...]) -> Plan:
+    function, order, shape = fold
+    outer, length, inner = shape
+    kept = [i for i in order if i not in axes]
+    extents, back = [x.shape[i] for i in kept], [kept.index(i) for i in sorted(kept)]
     is_shared = x.nbytes >= threads.LARGE_BYTES and threads.num_threads() > 1
     pieces = max(1, x.nbytes // _PIECE_BYTES) if is_shared else 1
-    pieces = num_rows if num_rows > 1 else pieces
+    is_whole, axis = outer * inner == 1, 0
+    if is_whole:
+        axis = 1
+    elif outer >= pieces or inner == 1:
+        pieces = min(pieces, outer)
+    else:  # so that results stay in a cache
+        axis = 2
+        pieces = max(1, inner * x.itemsize // max(_PIECE_BYTES // length, _LEAST_PIECE_BYTES))
+    deciding = _DECIDING.get(function.__name__) if x.dtype.kind == "b" and is_whole else None
 
-    def of_piece(x: Array) -> Any:
-        if not isinstance(fold, np.ufunc):
-            return np.array(fold(x))  # an array wraps on assignment
-        result = fold.reduce(x)
-        if x.dtype.kind != "f" or result < 0 or result > 0:
-            return result
-        return x[((x == 0) if result == 0 else (x != x)).argmax()]
+    def of_piece(x: Array) -> Array:
+        if not isinstance(function, np.ufunc):
+            return np.asarray(function(x, axis=1))  # an array wraps on assignment
+        result: Array = function.reduce(x, axis=1)
+        if x.dtype.kind == "f":
+            is_odd = ~((result < 0) | (result > 0))
+            if is_odd.any():
+                rows = np.moveaxis(x, 1, 2)[is_odd]
+                result[is_odd] = _first_equal(rows, result[is_odd])
+        return result
 
     def run(arrays: Sequence[Array], outs: Sequence[Array], _: int) -> None:
-        parts = of_pieces(arrays[0].ravel(order="K"), pieces, of_piece, deciding)
-        if num_rows > 1:
-            outs[0][...] = np.reshape(parts, outs[0].shape)
-            return
-        if len(parts) > 1:
-            joined = np.array(parts)
-            parts = [of_piece(joined) if isinstance(fold, np.ufunc) else np.array(joined.sum())]
-        outs[0][...] = parts[0]
+        x = arrays[0].transpose(order).reshape(shape)
+        if not is_whole:
+            parts = of_pieces(x, pieces, of_piece, axis=axis)
+            result = parts[0] if pieces == 1 else np.concatenate(parts, axis=axis // 2)
+        else:
+            parts = of_pieces(x, pieces, lambda x: of_piece(x)[0, 0], deciding, axis)
+            joined = np.array(parts).reshape(1, -1, 1)
+            result = of_piece(joined) if isinstance(function, np.ufunc) else joined.sum(axis=1)
+        outs[0][...] = result.reshape(extents).transpose(back).reshape(outs[0].shape)
 
-    is_deciding = x.dtype.kind == "b" and num_rows == 1
-    deciding = _DECIDING.get(fold.__name__) if is_deciding else None
-    return Plan(run, [of_numpy(fold.__name__, x.size, pieces, x.nbytes)])
+    return Plan(run, [of_numpy(function.__name__, x.size, pieces, x.nbytes)])
+
+
+def _first_equal(rows: Array, values: Array) -> Array:
+    """Return each row's first element that equals a value, which is a zero or NaN."""
+    is_equal = np.where(values[:, None] == 0, rows == 0, rows != rows)
+    return np.take_along_axis(rows, is_equal.argmax(axis=1)[:, None], axis=1)[:, 0]
 
 
 _EXTREMES = ("minimum", "maximum", "fmin", "fmax")
@@ -286,7 +337,7 @@ def plan_of(
     """
     fold = None if has_init else fold_of(op, leaves[0], axes, source, acc)
     if fold is not None:
-        return fold_plan(fold, leaves[0], prod(leaves[0].shape[: leaves[0].ndim - len(axes)]))
+        return fold_plan(fold, leaves[0], axes)
     shape, strides = leaves[0].shape, tuple([array.strides for array in leaves])
     inner = () if op.commutative else inner_axes(shape, strides, axes)
     if inner:
