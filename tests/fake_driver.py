@@ -44,19 +44,17 @@ class _Names:
     def __getattr__(self, name: str) -> str:
         return name
 
-    def __call__(self, code: Any) -> Any:
-        return code
-
 
 class FakeDriver:
     """Stands for cuda.bindings.driver; kernels cannot run."""
 
     CUstreamCaptureMode = CUstream_flags = CUfunction_attribute = CUresult = _Names()
-    CUdevice_attribute = CUpointer_attribute = _Names()
+    CUdevice_attribute = CUlaunchAttributeID = CUpointer_attribute = _Names()
     CUfunction = CUstream = staticmethod(int)
     CUmemAllocationType = CUmemLocationType = CUmemPool_attribute = _Names()
     CUmemAccess_flags = _Names()
     CUDA_VERSION = 13000
+    CUlaunchConfig = SimpleNamespace
     cuuint64_t = int
 
     def __init__(self) -> None:
@@ -91,6 +89,10 @@ class FakeDriver:
         self.calls.append(("cuLaunchKernelEx", *args))
         self.on_launch()
         return (0,)
+
+    @staticmethod
+    def CUlaunchAttribute() -> Any:
+        return SimpleNamespace(value=SimpleNamespace())
 
     @staticmethod
     def CUmemPoolProps() -> Any:
@@ -238,18 +240,11 @@ def gpu(ordinal: int) -> FakeDevice:
     return found
 
 
-def launch_function() -> Callable[..., Any]:
-    """Return what launches by the stand-in that is in use."""
-    made = driver.api()
-    return lambda *args: made.cuLaunchKernelEx(*args)[0]
-
-
 def install(monkeypatch: pytest.MonkeyPatch) -> FakeDriver:
     """Replace the driver and its GPUs for one test."""
     gc.collect()  # what lives on a real GPU is freed there
     made = FakeDriver()
     monkeypatch.setattr(driver, "api", lambda: made)
-    monkeypatch.setattr(driver, "launch_function", launch_function)
     monkeypatch.setattr(driver, "is_simple", True)
     monkeypatch.setattr(driver, "_probe", lambda: (NUM_DEVICES, ""))
     monkeypatch.setattr(driver, "is_installed", lambda: True)

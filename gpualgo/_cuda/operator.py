@@ -170,7 +170,7 @@ class BoundKernel(driver.Kernel):
     def __init__(
         self, image: Image, binding: Binding, views: tuple[View, ...], device: int
     ) -> None:
-        self.name, self.handle = image[1], 0  # taken from the copy that a launch loads
+        self.name, self.handle = image[1], None  # taken from the copy that a launch loads
         self._image, self._binding, self._device = image, binding, device
         # The array descriptions that the code reads; None if each launch must look up host arrays.
         self._words = None if any(view.device == CPU for view in views) else pack(views)
@@ -194,7 +194,7 @@ class BoundKernel(driver.Kernel):
         """Return a launch function that loads the kernel and keeps its arrays alive meanwhile."""
 
         def launch(config: Any, _: Any, parameters: int, extra: int) -> Any:
-            stream = config.hStream
+            stream = int(config.hStream)
             with gpu.get(self._device).current():
                 owners = self._binding.owners()
                 loaded = self._load(self._words or self._current_words(owners))
@@ -202,9 +202,9 @@ class BoundKernel(driver.Kernel):
                 streams = [] if is_recorded else _streams_of([view for _, view in owners], stream)
                 for producer in streams:
                     wait_for(stream, producer, self._device)
-                status = submit(config, loaded.kernel.handle, parameters, extra)
-                if status:
-                    return status
+                result = submit(config, loaded.kernel.handle, parameters, extra)
+                if result[0]:
+                    return result
                 held = loaded, [owner for owner, _ in owners]
                 if is_recorded:
                     recording.keep_alive(held)
@@ -212,7 +212,7 @@ class BoundKernel(driver.Kernel):
                     for producer in streams:  # its next work may overwrite the arrays
                         wait_for(producer, stream, self._device)
                     lifetime.keep_until_done(stream, self._device, held)
-            return status
+            return result
 
         return launch
 

@@ -208,7 +208,7 @@ class Launch:
         places, offsets = packed.parameters.address_indices(takes)
         self._take_from(places)
         self.offsets = offsets if any(offsets) else None
-        self.submit = kernel.wrapped(driver.launch_function())
+        self.submit = kernel.wrapped(driver.api().cuLaunchKernelEx)
 
     def _take_from(self, places: tuple[int, ...]) -> None:
         self.slots = places
@@ -242,12 +242,21 @@ class Launch:
         return launch
 
     def new_block(self) -> Block:
-        config = driver.LaunchConfig(self.grid, 1, 1, self.threads, 1, 1, self.shared_bytes)
+        api = driver.api()
+        config = api.CUlaunchConfig()
+        config.gridDimX, config.gridDimY, config.gridDimZ = self.grid, 1, 1
+        config.blockDimX, config.blockDimY, config.blockDimZ = self.threads, 1, 1
+        config.sharedMemBytes = self.shared_bytes
         is_grouped = 0 < self._groups < self.grid
         if self._overlaps or is_grouped:
-            kind = driver.COOPERATIVE if is_grouped else driver.OVERLAPPING
-            config.attrs = (driver.LaunchAttribute * 1)(driver.LaunchAttribute(kind, 1))
-            config.numAttrs = 1
+            attribute, kinds = api.CUlaunchAttribute(), api.CUlaunchAttributeID
+            if is_grouped:
+                attribute.id = kinds.CU_LAUNCH_ATTRIBUTE_COOPERATIVE
+                attribute.value.cooperative = 1
+            else:
+                attribute.id = kinds.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+                attribute.value.programmaticStreamSerializationAllowed = 1
+            config.attrs, config.numAttrs = [attribute], 1
         return Block(self._head.size, self._tail, config)
 
     def fill(self, block: Block, addresses: tuple[Any, ...]) -> None:
@@ -260,7 +269,7 @@ class Launch:
 
     def packed(self, addresses: tuple[Any, ...]) -> Callable[[int], None]:
         """Return launch(stream) for fixed addresses; thread-safe."""
-        submit, handle = self.submit, self.handle
+        submit, handle, to_stream = self.submit, self.handle, driver.api().CUstream
         free = [self._filled(addresses)]
 
         def launch(stream: int) -> None:
@@ -269,8 +278,8 @@ class Launch:
             except IndexError:
                 block = self._filled(addresses)
             if block.stream != stream:
-                block.config.hStream = block.stream = stream
-            status = submit(block.config, handle, block.address, 0)
+                block.config.hStream, block.stream = to_stream(stream), stream
+            (status,) = submit(block.config, handle, block.address, 0)
             if status:
                 self.retry(status, block.config, block.address)
             free.append(block)
@@ -293,14 +302,14 @@ class Launch:
         errors = driver.api().CUresult
         if status == errors.CUDA_ERROR_INVALID_CONTEXT:
             with gpu.get(self.device).current():
-                status = self.submit(config, self.handle, parameters, 0)
+                (status,) = self.submit(config, self.handle, parameters, 0)
         too_large = errors.CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE
         while status == too_large and config.gridDimX > self._groups:
             config.gridDimX //= 2
             config.numAttrs = int(config.gridDimX > self._groups)  # a block alone waits for none
             with gpu.get(self.device).current():
-                status = self.submit(config, self.handle, parameters, 0)
-        driver.check((errors(status),), f"launching {self.kernel.name}")
+                (status,) = self.submit(config, self.handle, parameters, 0)
+        driver.check((status,), f"launching {self.kernel.name}")
 
 
 _OF_ALL_SIZES = tuple(name for name in Launch.__slots__ if name not in ("_tail", "free", "grid"))
@@ -388,8 +397,9 @@ class Plan:
                 else:
                     step.fill(block, addresses)
                 if block.stream != stream:
-                    block.config.hStream = block.stream = stream
-                status = step.submit(block.config, step.handle, block.address, 0)
+                    block.config.hStream = driver.api().CUstream(stream)
+                    block.stream = stream
+                (status,) = step.submit(block.config, step.handle, block.address, 0)
                 if status:
                     step.retry(status, block.config, block.address)
                 step.free.append(block)

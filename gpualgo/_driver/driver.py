@@ -146,7 +146,7 @@ class Kernel:
             driver.cuLibraryLoadData(cubin, [], [], 0, [], [], 0), f"loading kernel {name}"
         )
         kernel = check(driver.cuLibraryGetKernel(library, name.encode()), f"finding kernel {name}")
-        self.library, self.handle, self.name = library, int(kernel), name
+        self.library, self.handle, self.name = library, driver.CUfunction(int(kernel)), name
         self._kernel = kernel
         self._shared: dict[int, int] = {}  # dynamic shared memory allowed so far, by device
 
@@ -174,39 +174,6 @@ class Kernel:
     def wrapped(self, submit: Callable[..., Any]) -> Callable[..., Any]:
         """Return the function that launches this kernel; subclasses wrap the driver's `submit`."""
         return submit
-
-
-# --- Launches, through ctypes: cuda.bindings takes longer to call the driver than the launch does.
-
-COOPERATIVE, OVERLAPPING = 2, 6  # CUlaunchAttributeID; the second: programmatic serialization
-
-
-class LaunchAttribute(ctypes.Structure):
-    """CUlaunchAttribute whose value is a flag."""
-
-    _fields_ = (("id", ctypes.c_uint64), ("flag", ctypes.c_int), ("rest", ctypes.c_int * 15))
-
-
-class LaunchConfig(ctypes.Structure):
-    """CUlaunchConfig."""
-
-    _fields_ = (
-        *[(name, ctypes.c_uint) for name in ("gridDimX", "gridDimY", "gridDimZ")],
-        *[(name, ctypes.c_uint) for name in ("blockDimX", "blockDimY", "blockDimZ")],
-        ("sharedMemBytes", ctypes.c_uint), ("hStream", ctypes.c_size_t),
-        ("attrs", ctypes.POINTER(LaunchAttribute)), ("numAttrs", ctypes.c_uint),
-    )  # fmt: skip
-
-
-@cache
-def launch_function() -> Callable[[LaunchConfig, int, int, int], int]:
-    """Return cuLaunchKernelEx(config, kernel, parameters, extra), which returns the status."""
-    # cuda.bindings chooses the meaning of stream 0 by this variable, too.
-    is_by_thread = int(os.environ.get("CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM", "0"))
-    found = api().cuGetProcAddress(b"cuLaunchKernelEx", 11080, 2 if is_by_thread else 0)
-    address, _ = check(found, "finding cuLaunchKernelEx")
-    config, pointer = ctypes.POINTER(LaunchConfig), ctypes.c_void_p
-    return ctypes.CFUNCTYPE(ctypes.c_int, config, pointer, pointer, pointer)(address)
 
 
 def is_capturing(stream: int) -> bool:

@@ -51,9 +51,6 @@ class _Results:
         for code, name in NAMES.items():
             setattr(self, name, code)
 
-    def __call__(self, code: int) -> int:
-        return code
-
 
 RESULTS = _Results()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import itertools
+from types import SimpleNamespace
 from typing import Any
 
 from emulator import kernels, memory, trial
@@ -21,7 +22,6 @@ from emulator.codes import (
 )
 from emulator.driver_memory import MemoryCalls
 from emulator.driver_streams import StreamCalls
-from gpualgo._driver.driver import COOPERATIVE
 
 NUM_SMS, SM_THREADS = 4, 1024  # of a kernel that takes 64 registers
 SHARED_BYTES = 227 << 10  # of a block
@@ -39,8 +39,9 @@ class EmulatedDriver(MemoryCalls, StreamCalls):
     """One GPU, or several. Each function returns a code and its values, as cuda.bindings does."""
 
     CUresult = RESULTS
-    CUdevice_attribute = CUfunction_attribute = Names()
+    CUdevice_attribute = CUfunction_attribute = CUlaunchAttributeID = Names()
     CUfunction = CUstream = CUdeviceptr = staticmethod(int)
+    CUlaunchConfig = SimpleNamespace
     cuuint64_t = int
 
     def __init__(self, num_gpus: int = 1) -> None:
@@ -49,6 +50,10 @@ class EmulatedDriver(MemoryCalls, StreamCalls):
         StreamCalls.__init__(self)
         self._libraries: dict[int, kernels.Library] = {}
         self._library_handles = itertools.count(0x100, 0x10)
+
+    @staticmethod
+    def CUlaunchAttribute() -> Any:
+        return SimpleNamespace(value=SimpleNamespace())
 
     # --- devices and contexts
 
@@ -156,7 +161,9 @@ class EmulatedDriver(MemoryCalls, StreamCalls):
         kernels.check_size(grid, threads)
         block = ctypes.c_void_p.from_address(parameters).value or 0
         given = ctypes.string_at(block, library.num_bytes)  # before the caller writes it anew
-        is_cooperative = config.numAttrs > 0 and config.attrs[0].id == COOPERATIVE
+        number = getattr(config, "numAttrs", 0)
+        attributes = [one.id for one in getattr(config, "attrs", ())[:number]]
+        is_cooperative = "CU_LAUNCH_ATTRIBUTE_COOPERATIVE" in attributes
         if is_cooperative and grid * threads > NUM_SMS * SM_THREADS:
             raise Failed(COOPERATIVE_LAUNCH_TOO_LARGE)
         test, runs = trial.current, itertools.count()

@@ -27,7 +27,6 @@ def install(num_gpus: int = 1) -> EmulatedDriver:
     made = EmulatedDriver(num_gpus)
     driver.api.cache_clear()
     driver.api = lambda: made  # type: ignore[assignment]
-    driver.launch_function = _launch_function  # type: ignore[assignment]
     driver.is_installed = lambda: True
     build.operator, build.cubin, build._build = _operator, _image, _image
     # Result dtypes are kept on disk: not beside those of a GPU.
@@ -37,11 +36,6 @@ def install(num_gpus: int = 1) -> EmulatedDriver:
     # They would look for a GPU of this machine.
     sys.modules.update(dict.fromkeys(("torch", "numba.cuda", "rmm")))  # type: ignore[arg-type]
     return made
-
-
-def _launch_function() -> Any:
-    made = driver.api()  # of the emulator, or what a test has put around it
-    return lambda *args: made.cuLaunchKernelEx(*args)[0]
 
 
 def _operator(

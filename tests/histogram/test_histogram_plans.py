@@ -35,6 +35,7 @@ class Gpu(fake_driver.FakeDriver):
     """An H200 whose launches do nothing."""
 
     CUstream = int
+    CUlaunchConfig = SimpleNamespace
 
     def cuLaunchKernelEx(self, *_: Any) -> tuple[int]:
         return (0,)

@@ -124,10 +124,14 @@ def test_few_elements_are_numpys(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(_call, "is_few", noted)
     with ga.default_device("cpu"):
-        for size in (0, 1, _call.FEW - 1, _call.FEW, 10 * _call.FEW):
+        few = _call.FEW_FOR_ONE_PASS
+        for size in (0, 1, few - 1, few, 10 * few):
             x = np.ones(size)
             assert gnp.sum(x) == size
-            assert asked.pop() == (size, size < _call.FEW)
+            assert asked.pop() == (size, size < few)
+            if size:
+                assert gnp.sum(x, where=x > 0) == size  # NumPy takes longer for these
+                assert asked.pop() == (size, size < _call.FEW)
         gnp.sum(ga.lazy.asarray(np.ones(3)))
     assert not asked
 
@@ -144,7 +148,7 @@ def test_few_elements_go_where_they_are_sent(backend: Backend) -> None:
 @pytest.mark.few
 def test_few_and_many_take_the_same() -> None:
     """What is refused of many elements is refused of one, before NumPy could do it."""
-    for few in (1, _call.FEW):
+    for few in (1, _call.FEW_FOR_ONE_PASS):
         for x in (np.zeros(few, "U3"), np.zeros(few, np.longdouble), np.zeros(few, "m8[s]")):
             with pytest.raises(gnp.NotTaken):
                 gnp.sum(x)
