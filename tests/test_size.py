@@ -14,7 +14,7 @@ from support import REPOSITORY
 # Lines of Python below each folder of gpualgo/ and in bench/, and of CUDA below cuda_src/.
 LINES = {
     "bench": 3_000,
-    "gpualgo": 64_759,
+    "gpualgo": 64_763,
     "gpualgo/_algorithms": 22_337,
     "gpualgo/_api": 2_574,
     "gpualgo/_arrays": 1_804,
@@ -25,7 +25,7 @@ LINES = {
     "gpualgo/_distributed": 300,
     "gpualgo/_driver": 1_951,
     "gpualgo/_lazy": 2_377,
-    "gpualgo/_operators": 6_706,
+    "gpualgo/_operators": 6_710,
     "gpualgo/_pipeline": 3_189,
     "gpualgo/dask": 1_861,
     "gpualgo/jax": 1_411,

@@ -367,9 +367,18 @@ def is_closed(value: Any) -> bool:
     return is_plain and facts_of(value.__code__).closed_key is not None
 
 
+_BUILTINS = np.ufunc, types.BuiltinFunctionType
+_builtin_keys: dict[Any, Key] = {}  # of those that a library defines, which live as long as it
+
+
 def call_key(fn: Any) -> Any:
     """Return fn's key, or a pair of it and the addresses of captured arrays."""
+    is_builtin = type(fn) in _BUILTINS
+    if is_builtin and fn in _builtin_keys:
+        return _builtin_keys[fn]
     key, views, _ = resolve(fn)
+    if is_builtin and key.token[0] == "object":
+        _builtin_keys[fn] = key
     return (key, captured.remember_owners(views)) if views else key
 
 

@@ -337,8 +337,7 @@ def _frozen_identity(identity: Any) -> Any:
 
 
 _builtin_operators = {fn: Operator(fn) for fn in NAMES}
-_library_keys = {fn: found.key for fn, found in _builtin_operators.items()}
-_OF_LIBRARIES = np.ufunc, types.BuiltinFunctionType
+_builtin_keys = {fn: found.key for fn, found in _builtin_operators.items()}
 
 
 def builtin(name: str) -> Operator:
@@ -374,13 +373,9 @@ def operator_key(op: Any) -> Any:
             return *key, properties, id(op.identity)
         return key, properties, id(op.identity)
     try:
-        return _library_keys[op]
+        return _builtin_keys[op]
     except (KeyError, TypeError):
-        pass
-    key = call_key(op) if callable(op) else None
-    if kind in _OF_LIBRARIES and type(key) is Key and key.token[0] == "object":
-        _library_keys[op] = key
-    return key
+        return call_key(op) if callable(op) else None
 
 
 def content_key(op_key: Any) -> Any:

@@ -144,10 +144,8 @@ R = TypeVar("R")
 ndarray = np.ndarray
 UNSET: Any = np._NoValue
 BOOL = np.dtype(np.bool_)
-# Calls on fewer elements in host arrays go to NumPy, see ADR 26.
-FEW = 1 << 14
-FEW_FOR_ONE_PASS = 1 << 16  # of functions that NumPy vectorises
-FEW_TO_SEARCH = 1 << 12  # of functions that NumPy computes one element after the other
+# Calls on fewer elements in host arrays go to NumPy (ADR 26): others, what it vectorises, searches.
+FEW, FEW_FOR_ONE_PASS, FEW_TO_SEARCH = 1 << 14, 1 << 17, 1 << 12
 ALL = sys.maxsize  # of what NumPy computes at any size, as its loops are as fast
 
 # NumPy reduces long rows at memory speed. Results that are not rounded have the bits of here, but

@@ -9,6 +9,7 @@ import pytest
 from support import DTYPES, Backend, random_array, sampled, scaled
 
 import gpualgo as ga
+import gpualgo.numpy as gnp
 from gpualgo._algorithms.select import cpu as select_cpu
 from gpualgo._cpu.kernels import status_function
 
@@ -80,3 +81,33 @@ def test_dtypes(backend: Backend, dtype: np.dtype[Any]) -> None:
     same(backend, ga.count(given, backend.to_device(keep)), keep.sum())
     same(backend, ga.find(given, lambda a: a == a), 0)
     same(backend, ga.count(given, lambda a: a == a), 5003)
+
+
+def test_masks_of_the_same_layout(backend: Backend) -> None:
+    """Contents, memory that arrays share, and predicates differ from call to call."""
+    marks = np.random.default_rng(2).random(LARGE + 8) < 0.3
+    given = backend.to_device(marks)
+    for first, second in ((0, 0), (0, 8), (8, 0), (3, 3), (1, 2)):
+        x, mask = given[first : first + LARGE], given[second : second + LARGE]
+        want = marks[second : second + LARGE]
+        for _ in range(2):
+            same(backend, ga.count(x, mask), want.sum())
+            same(backend, ga.find(x, mask), want.argmax())
+            same(backend, ga.count(x, lambda a: not a), (~marks[first : first + LARGE]).sum())
+    other = backend.to_device(~marks)
+    same(backend, ga.count(given, other), (~marks).sum())
+    for wrong in (backend.to_device(marks.astype(np.int32)), other[1:]):
+        for _ in range(2):
+            with pytest.raises((TypeError, ValueError), match="count: "):
+                ga.count(given, wrong)
+
+
+def test_sums_of_masks_as_several_dtypes(backend: Backend) -> None:
+    values = random_array(LARGE, np.dtype(np.int16), 3)
+    x = backend.to_device(values)
+    for marks in (values > 3, values < 1, values > 3):
+        mask = backend.to_device(marks)
+        for dtype in (np.int64, np.float64, np.int32, np.int64):
+            found = backend.to_host(gnp.sum(x, where=mask, dtype=dtype))
+            assert found.dtype == dtype
+            assert found == values.sum(where=marks, dtype=dtype)

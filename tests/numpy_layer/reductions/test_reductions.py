@@ -124,10 +124,10 @@ EXACT = ("any", "all", "max", "min", "amax", "amin", "nanmax", "nanmin", "ptp", 
 @pytest.mark.parametrize("name", EXACT)
 def test_long_rows_are_numpys_where_nothing_is_rounded(name: str) -> None:
     fn = getattr(gnp, name)
-    x = np.arange(1, 102_401).reshape(1600, 64) % 7 + 1
+    x = np.arange(1, 153_601).reshape(2400, 64) % 7 + 1
     cases: list[tuple[Any, dict[str, Any], bool]] = [
         (x, {}, True), (x, {"axis": 0}, True), (x, {"axis": -1, "keepdims": True}, True),
-        (x.astype(np.float32), {}, True), (x.reshape(2048, 50), {"axis": 0}, False),
+        (x.astype(np.float32), {}, True), (x.reshape(3072, 50), {"axis": 0}, False),
         (x.T, {"axis": 0}, False), (x[:, ::-1], {}, False), (x.astype(np.float16), {}, False),
         (x, {"axis": None, "keepdims": np.True_}, False), (x.astype(complex), {}, False),
         (np.ones((1 << 12, 64), x.dtype), {}, False),
@@ -148,10 +148,10 @@ def test_long_rows_are_numpys_where_nothing_is_rounded(name: str) -> None:
 def test_zeros_and_nan_are_the_first(name: str) -> None:
     """Of many elements, though NumPy returns any of them."""
     rng = np.random.default_rng(0)
-    zeros = np.where(rng.random(80_000) < 0.5, -0.0, 0.0)
-    rows = np.where(rng.random((5, 16_000)) < 0.001, 1.0, zeros.reshape(5, -1)) - 0.0
-    payloads = np.full(80_000, np.nan)
-    payloads.view(np.uint64)[:] += np.arange(80_000, dtype=np.uint64) % 50
+    zeros = np.where(rng.random(160_000) < 0.5, -0.0, 0.0)
+    rows = np.where(rng.random((5, 32_000)) < 0.001, 1.0, zeros.reshape(5, -1)) - 0.0
+    payloads = np.full(160_000, np.nan)
+    payloads.view(np.uint64)[:] += np.arange(160_000, dtype=np.uint64) % 50
     with ga.default_device("cpu"):
         for x in (zeros, -zeros, zeros.astype(np.float32), rows, -rows, payloads):
             if x is payloads and name.startswith("nan"):
