@@ -240,8 +240,7 @@ _EVEN_BINS = Cpp("EvenBins", (_F32, _F64, _F64, _F64, 3), (("Fixed", np.dtype("u
 _SEARCH_BINS = Cpp("SearchBins", (_F32, True), (("Key", _F32),))
 # Kernels by header and name, with their template arguments; None where these do not matter.
 KERNELS: list[tuple[str, str, tuple[Any, ...]]] = [
-    ("copy", "copy", (256, 4, _WORD)),
-    ("copy", "gather", (256, 4, _WORD, _WORD)),
+    ("gather", "gather", (256, 4, _WORD, _WORD)),
     ("reduce/columns", "reduce_columns",
      (None, 32, 1, False, None, _F64, _COMPUTED, cpp("Layout", 2))),
     ("reduce/rows", "reduce_rows", (None, 32, None, _F64, _F64, cpp("FlatRows", _F64, 2))),
