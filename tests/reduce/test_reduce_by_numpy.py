@@ -29,7 +29,8 @@ def on_the_cpu(backend: Backend) -> None:
 @pytest.fixture
 def short_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Reduce by NumPy wherever the axes allow it."""
-    for name in ("_LEAST_BYTES", "_LEAST_ROW_BYTES", "_LEAST_COLUMN_BYTES", "_LEAST_COLUMN"):
+    names = "BYTES", "ROW_BYTES", "ROWS", "COUNTED"
+    for name in (f"_LEAST_{each}" for each in names):
         monkeypatch.setattr(cpu, name, 1)
     monkeypatch.setattr(cpu, "_LEAST_PIECE_BYTES", 256)
 

@@ -46,8 +46,8 @@ Array: TypeAlias = np.ndarray[Any, Any]
 Shape3: TypeAlias = tuple[int, int, int]
 
 _LEAST_BYTES = 1 << 15  # below this a kernel finishes before NumPy has started
-_LEAST_ROW_BYTES = 384  # of neighbours that are reduced
-_LEAST_COLUMN_BYTES, _LEAST_COLUMN = 512, 32  # of neighbours that are kept; reduced elements
+_LEAST_ROW_BYTES, _LEAST_ROWS = 512, 32  # of neighbours in memory; of rows that are reduced
+_LEAST_COUNTED = 1 << 10  # bools in each of several rows
 _PIECE_BYTES, _LEAST_PIECE_BYTES = 1 << 21, 1 << 14  # work of one task, and its results
 
 
@@ -76,13 +76,14 @@ def fold_of(
     if shape is None or not (in_memory_order.c_contiguous and in_memory_order.aligned):
         return None
     outer, length, inner = shape
-    if inner > 1 and (inner * x.itemsize < _LEAST_COLUMN_BYTES or length < _LEAST_COLUMN):
-        return None
+    kind = x.dtype.kind
+    if inner > 1 and (kind != "f" or inner * x.itemsize < _LEAST_ROW_BYTES or length < _LEAST_ROWS):
+        return None  # kernels fold columns of integers and bools as fast
     if outer > inner == 1 and length * x.itemsize < _LEAST_ROW_BYTES:
         return None
-    kind = x.dtype.kind
     if kind == "b" and name == "add" and acc.kind in "iu":
-        return Fold(np.count_nonzero, order, shape)
+        is_counted = inner == 1 and (outer == 1 or length >= _LEAST_COUNTED)
+        return Fold(np.count_nonzero, order, shape) if is_counted else None
     is_known = x.dtype == acc and name in _UFUNCS.get(kind, ())
     if not is_known or (kind == "f" and acc.itemsize == 2):
         return None
@@ -146,8 +147,8 @@ def fold_plan(fold: Fold, x: Array, axes: tuple[int, ...]) -> Plan:
     deciding = _DECIDING.get(function.__name__) if x.dtype.kind == "b" and is_whole else None
 
     def of_piece(x: Array) -> Array:
-        if not isinstance(function, np.ufunc):
-            return np.asarray(function(x, axis=1))  # an array wraps on assignment
+        if not isinstance(function, np.ufunc):  # with an axis it is slow
+            return np.array([[function(row)] for row in x])  # an array wraps on assignment
         result: Array = function.reduce(x, axis=1)
         if x.dtype.kind == "f":
             is_odd = ~((result < 0) | (result > 0))
