@@ -14,10 +14,10 @@ from support import REPOSITORY
 # Lines of Python below each folder of gpualgo/ and in bench/, and of CUDA below cuda_src/.
 LINES = {
     "bench": 3_000,
-    "gpualgo": 64_764,
-    "gpualgo/_algorithms": 22_338,
+    "gpualgo": 64_763,
+    "gpualgo/_algorithms": 22_335,
     "gpualgo/_api": 2_574,
-    "gpualgo/_arrays": 1_804,
+    "gpualgo/_arrays": 1_809,
     "gpualgo/_base": 2_431,
     "gpualgo/_cli": 1_149,
     "gpualgo/_cpu": 2_948,
@@ -26,7 +26,7 @@ LINES = {
     "gpualgo/_driver": 1_951,
     "gpualgo/_lazy": 2_377,
     "gpualgo/_operators": 6_710,
-    "gpualgo/_pipeline": 3_189,
+    "gpualgo/_pipeline": 3_186,
     "gpualgo/dask": 1_861,
     "gpualgo/jax": 1_411,
     "gpualgo/lazy": 820,

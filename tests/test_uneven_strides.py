@@ -10,6 +10,8 @@ import pytest
 from support import Backend
 
 import gpualgo as ga
+from gpualgo._algorithms.transform import cuda
+from gpualgo._arrays.view import placeholder
 
 LAYOUTS: dict[str, Callable[[Any], Any]] = {
     "transposed": lambda x: x.T,
@@ -115,3 +117,24 @@ def test_what_is_copied(shape: tuple[int, ...], strides: tuple[int, ...], is_une
 
     view = dense_view(1 << 20, shape, np.dtype(np.float32), 0)._replace(strides=strides)
     assert cuda._is_uneven(view, (), only_transposed=False) is is_uneven
+
+
+@pytest.mark.parametrize("is_by_key", [True, False])
+def test_equal_keys_of_a_transposed_array(
+    backend: Backend, is_by_key: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A sort of equal keys moves none: it has to copy them all the same."""
+    monkeypatch.setattr(cuda, "COPIED_FROM", 1)
+    n = 300
+    keys = backend.to_device(np.full((n, n), 5, np.int32))
+    values = backend.to_device(np.ones((n, n), np.int32))
+    if is_by_key:
+        assert as_lists(ga.reduce_by_key(keys.T, values.T), backend) == [[5], [n * n]]
+    else:
+        sums = backend.to_host(ga.reduce_by_index(keys.T, values.T, 70_000))
+        assert sums[5] == sums.sum() == n * n
+
+
+def test_placeholders_of_a_plan_are_apart() -> None:
+    views = [placeholder((4,), np.dtype(np.int8), 0) for _ in range(3)]
+    assert len({view.ptr for view in views}) == 3

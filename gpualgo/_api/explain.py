@@ -337,10 +337,10 @@ def cuda_plan(request: Request) -> Plan | None:
     else:
         library = views[0].library
         targets = tuple(
-            placeholder(number, result.shape, result.dtype, problem.device)._replace(
+            placeholder(result.shape, result.dtype, problem.device)._replace(
                 strides=result.strides(), library=library
             )
-            for number, result in enumerate(problem.results, 1)
+            for result in problem.results
         )
     if all(0 in target.shape for target in targets):
         return None

@@ -8,6 +8,7 @@ object per producer stream.
 
 from __future__ import annotations
 
+import itertools
 import operator
 import sys
 import types
@@ -72,12 +73,16 @@ def dense_view(pointer: int, shape: tuple[int, ...], dtype: np.dtype[Any], devic
     return View(pointer, shape, strides, dtype, device, None, False, None)
 
 
-def placeholder(number: int, shape: tuple[int, ...], dtype: np.dtype[Any], device: int) -> View:
+_placeholders = itertools.count(1 << 4)  # beyond the addresses of processes
+
+
+def placeholder(shape: tuple[int, ...], dtype: np.dtype[Any], device: int) -> View:
     """Return a dense view for planners, whose address is not known yet.
 
-    Each of a plan has another `number` from 1 on. Planners take neighbours for fields of a record.
+    Each has another one, far from the others: planners take equal addresses for one array, and
+    neighbours for fields of a record.
     """
-    return dense_view(number << 44, shape, dtype, device)
+    return dense_view(next(_placeholders) << 44, shape, dtype, device)
 
 
 class NumPy:

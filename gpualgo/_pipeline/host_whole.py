@@ -22,6 +22,7 @@ from gpualgo._arrays.view import (
     array_of_addresses,
     byte_bounds,
     dense_view,
+    placeholder,
 )
 from gpualgo._base.records import in_one_piece
 from gpualgo._base.strides import dense_strides, order_of, ordered_strides
@@ -323,14 +324,10 @@ def allowed_bytes(device: int) -> int:
 
 
 def placeholder_views(
-    dtypes: Sequence[np.dtype[Any]], shape: tuple[int, ...], device: int, first: int = 0
+    dtypes: Sequence[np.dtype[Any]], shape: tuple[int, ...], device: int
 ) -> list[View]:
-    """Return contiguous views with placeholder addresses: plans are built before memory exists.
-
-    Each view has a different address, as plans check whether arrays are the same. Outputs start at
-    `first`, the number of inputs.
-    """
-    return [dense_view(first + i + 1 << 44, shape, dtype, device) for i, dtype in enumerate(dtypes)]
+    """Return contiguous views with placeholder addresses: plans are built before memory exists."""
+    return [placeholder(shape, dtype, device) for dtype in dtypes]
 
 
 def placeholder_host_views(

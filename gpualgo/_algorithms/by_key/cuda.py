@@ -69,7 +69,7 @@ class Parts:
     def array(self, dtype: np.dtype[Any], *shape: int) -> Placed:
         slot = self._at.piece(len(self.pieces))
         self.pieces.append(Piece(math.prod(shape) * dtype.itemsize))
-        return Placed(placeholder(len(self.pieces), shape, dtype, self.device), slot)
+        return Placed(placeholder(shape, dtype, self.device), slot)
 
     def add(
         self, plan_of: Callable[[list[View], list[View], ArgMap], Plan], sources: Sequence[Placed],

@@ -14,7 +14,7 @@ import numpy as np
 from gpualgo._algorithms.histogram import cuda_bins, tuning
 from gpualgo._algorithms.histogram.cuda_bins import DeviceBins
 from gpualgo._algorithms.histogram.problem import Histogram, accumulator
-from gpualgo._arrays.view import NumPy, View, dense_view
+from gpualgo._arrays.view import NumPy, View, placeholder
 from gpualgo._base import records
 from gpualgo._base.strides import Dims, dense_strides, merge, order_of
 from gpualgo._cuda.build import Spec
@@ -248,7 +248,7 @@ def _(
     if not problem.has_weights:
         return _counted(case, target)
     # Counts into the first piece, which are multiplied by the weight.
-    counts = dense_view(1 << 44, target.shape, COUNT, case.device)
+    counts = placeholder(target.shape, COUNT, case.device)
     places, cells = _cut(counts, len(target.shape) - len(problem.bins))
     at = case.at._replace(targets=[case.at.piece(0)], first_piece=case.at.piece(1))
     apart = replace(case, at=at, places=places, cells=cells)

@@ -523,7 +523,7 @@ class _OutOfCoreSort:
         return planners.cuda_plan(
             inner,
             host_whole.placeholder_views(dtypes, shape, self.device), None,
-            host_whole.placeholder_views(outs, shape, self.device, len(dtypes)),
+            host_whole.placeholder_views(outs, shape, self.device),
         )  # fmt: skip
 
     def _positions(self, count: int, dtype: np.dtype[Any]) -> Plan:

@@ -84,7 +84,7 @@ def _(problem: Rolling, views: Sequence[View], op: Operator, targets: Sequence[V
 
     def buffer(like: View, side: int) -> View:
         slots[side] = at.piece(len(buffers))
-        buffers.append(placeholder(len(buffers) + 1, like.shape, acc, device))
+        buffers.append(placeholder(like.shape, acc, device))
         return buffers[-1]
 
     if problem.source != acc or not _is_flat(source):

@@ -293,10 +293,10 @@ def _of_copy(
         return first.then(plan_of(rest, outs, plain, targets, same, at, kept))
     order = () if axis is None else (*(i for i in range(len(shape)) if i != axis), axis)
     spare = [
-        placeholder(i, shape, leaf, device)._replace(
+        placeholder(shape, leaf, device)._replace(
             strides=ordered_strides(shape, leaf.itemsize, order)
         )
-        for i, leaf in enumerate(records.field_dtypes(acc), 1)
+        for leaf in records.field_dtypes(acc)
     ]
     slots = [at.piece(i) for i in range(len(spare))]
     first = elementwise.plan_of(applied, views, shape, spare, ArgMap(at.sources, slots))
@@ -503,10 +503,7 @@ def of_steps(
     problem: Scan, views: Sequence[View], op: Operator, targets: Sequence[View]
 ) -> Plan:  # fmt: skip
     acc, source, device = problem.acc, problem.source, targets[0].device
-    buffers = [
-        placeholder(number, problem.buffer_shape, leaf, device)
-        for number, leaf in enumerate(problem.buffers, 1)
-    ]
+    buffers = [placeholder(problem.buffer_shape, leaf, device) for leaf in problem.buffers]
     at = arg_map(len(views), len(targets))
     slots = [*at.sources, *at.targets, *map(at.piece, range(len(buffers)))]
     known = [*views, *targets, *buffers]

@@ -201,9 +201,9 @@ def of_copies(
     """
     moved, dense, at = dict[int, int](), [*views], arg_map(len(views), len(targets))
     copied = [i for i, view in enumerate(views) if _is_uneven(view, order, only_transposed)]
-    for number, i in enumerate(copied, 1):
+    for i in copied:
         view = views[i]
-        copy = placeholder(number, view.shape, view.dtype, view.device)
+        copy = placeholder(view.shape, view.dtype, view.device)
         strides = ordered_strides(view.shape, view.dtype.itemsize, order)
         dense[i] = copy._replace(strides=strides)
     plan = planned(dense)
