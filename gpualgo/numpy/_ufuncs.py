@@ -448,7 +448,7 @@ class UFunc:
                 f"{method} needs; use numpy.{name}"
             )
         x = array_of(array, f"{name}: array")
-        few = _FEW.get(method, _call.FEW)
+        few = _FEW.get(method, _call.FEW) if options.get("where", True) is True else _call.FEW
         if is_host(x) and _call.has_order(x.dtype) and _call.is_few(x.size, few):
             return getattr(native, method)(x, *args, dtype, _call.out_of(out, name), **options)
         kinds: Any = {}

@@ -137,18 +137,24 @@ def fold_plan(fold: Fold, x: Array, axes: tuple[int, ...]) -> Plan:
     is_shared = x.nbytes >= threads.LARGE_BYTES and threads.num_threads() > 1
     pieces = max(1, x.nbytes // _PIECE_BYTES) if is_shared else 1
     is_whole, axis = outer * inner == 1, 0
-    if is_whole:
-        axis = 1
-    elif outer >= pieces or inner == 1:
+    if outer >= pieces or (inner == 1 and not is_whole):
         pieces = min(pieces, outer)
-    else:  # so that results stay in a cache
+    elif not is_whole:  # so that results stay in a cache
         axis = 2
         pieces = max(1, inner * x.itemsize // max(_PIECE_BYTES // length, _LEAST_PIECE_BYTES))
     deciding = _DECIDING.get(function.__name__) if x.dtype.kind == "b" and is_whole else None
 
-    def of_piece(x: Array) -> Array:
+    def of_piece(x: Array) -> Any:
+        if not isinstance(function, np.ufunc):
+            return np.array(function(x))  # an array wraps on assignment
+        result = function.reduce(x)
+        if x.dtype.kind != "f" or result < 0 or result > 0:
+            return result
+        return x[((x == 0) if result == 0 else (x != x)).argmax()]
+
+    def of_rows(x: Array) -> Array:
         if not isinstance(function, np.ufunc):  # with an axis it is slow
-            return np.array([[function(row)] for row in x])  # an array wraps on assignment
+            return np.array([[function(row)] for row in x])
         result: Array = function.reduce(x, axis=1)
         if x.dtype.kind == "f":
             is_odd = ~((result < 0) | (result > 0))
@@ -158,14 +164,15 @@ def fold_plan(fold: Fold, x: Array, axes: tuple[int, ...]) -> Plan:
         return result
 
     def run(arrays: Sequence[Array], outs: Sequence[Array], _: int) -> None:
-        x = arrays[0].transpose(order).reshape(shape)
-        if not is_whole:
-            parts = of_pieces(x, pieces, of_piece, axis=axis)
-            result = parts[0] if pieces == 1 else np.concatenate(parts, axis=axis // 2)
-        else:
-            parts = of_pieces(x, pieces, lambda x: of_piece(x)[0, 0], deciding, axis)
-            joined = np.array(parts).reshape(1, -1, 1)
-            result = of_piece(joined) if isinstance(function, np.ufunc) else joined.sum(axis=1)
+        if is_whole:
+            parts = of_pieces(arrays[0].ravel(order="K"), pieces, of_piece, deciding, 0)
+            if pieces > 1:
+                joined = np.array(parts)
+                parts = [of_piece(joined) if isinstance(function, np.ufunc) else joined.sum()]
+            outs[0][...] = parts[0]
+            return
+        parts = of_pieces(arrays[0].transpose(order).reshape(shape), pieces, of_rows, axis=axis)
+        result = parts[0] if pieces == 1 else np.concatenate(parts, axis=axis // 2)
         outs[0][...] = result.reshape(extents).transpose(back).reshape(outs[0].shape)
 
     return Plan(run, [of_numpy(function.__name__, x.size, pieces, x.nbytes)])
