@@ -154,6 +154,14 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 @pytest.fixture
+def monkeypatch(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
+    """Let no call under a test's patches take what one without them decided, nor the reverse."""
+    support.forget_problems()
+    yield monkeypatch
+    support.forget_problems()
+
+
+@pytest.fixture
 def gate(cuda: Backend) -> Iterator[Gate]:
     """A gate that holds a stream; it is open when the test has ended, however it ended."""
     made = Gate(cuda.xp)

@@ -6,7 +6,7 @@ They equal what a process makes that has not seen another length, and compute th
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import fake_driver
@@ -133,7 +133,7 @@ _NOT_COMPARED = {
 
 
 @pytest.fixture
-def planned(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[Problem, Plan]]]:
+def planned(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Problem, Plan]]:
     """Record problems and plans of calls on a fake GPU."""
     fake_driver.install(monkeypatch)
     result_dtype = build.result_dtype
@@ -149,8 +149,7 @@ def planned(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[Problem, Pla
         return plan
 
     monkeypatch.setattr(planners, "cuda_plan", recorded)
-    yield found
-    forget_problems()
+    return found
 
 
 def _array(shape: Any, dtype: np.dtype[Any], shift: int = 0) -> FakeArray:

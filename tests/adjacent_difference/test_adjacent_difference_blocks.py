@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support import Backend, assert_same, forget_problems
+from support import Backend, assert_same
 
 import gpualgo as ga
 from gpualgo._algorithms.transform import cuda as blocks
@@ -28,7 +28,6 @@ def ran(cuda: Backend, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     monkeypatch.setattr(staging, "DIRECT_BYTES", 256)
     monkeypatch.setattr(staging, "GAPS_BYTES", 256)
     monkeypatch.setattr(blocks, "LARGE_BYTES", 256)
-    forget_problems()
     monkeypatch.setattr(staging.pieces, "__defaults__", (200,))
     with ga.default_device("cuda"):
         yield found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -31,14 +30,11 @@ WINDOW = by_index.WINDOW
 
 
 @pytest.fixture(autouse=True)
-def few_are_many(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Take some thousands of elements for millions, and let no plan outlive the test."""
+def few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take some thousands of elements for millions."""
     for planner in (by_index, cpu):
         monkeypatch.setattr(planner, "TABLES_FROM", 100)
     monkeypatch.setattr(tuning, "MAX_ROW_WARPS", 1)  # no block sorts all keys
-    forget_problems()
-    yield
-    forget_problems()
 
 
 def _keys(first: int, last: int, dtype: Any = np.int32, n: int = N, seed: int = 0) -> Array:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 from record_plans import KINDS, Host, Kind, Leaves, check, folded, scanned
-from support import Array, Backend, a_few, forget_problems, scaled
+from support import Array, Backend, a_few, scaled
 
 import gpualgo as ga
 from gpualgo._algorithms.scan import tuning
@@ -47,16 +47,13 @@ either = pytest.mark.parametrize("ways", [REDUCTIONS, SCANS], ids=["reduce", "sc
 
 
 @pytest.fixture
-def small_tiles(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def small_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cut what is small as what is large, into small tiles."""
     monkeypatch.setattr(tuning, "WAVES", {})
     monkeypatch.setattr(tuning, "WAVE_BYTES", 0)
     monkeypatch.setattr(tuning, "STAGE_BYTES", 12 << 10)
     for name in ("LARGE", "LARGE_WIDE"):
         monkeypatch.setattr(tuning, name, tuning.Policy(64, 3, 2))
-    forget_problems()
-    yield
-    forget_problems()
 
 
 def made(guarded: Make, want: Leaves, layout: str = "contiguous") -> tuple[Array, ...]:
@@ -124,9 +121,7 @@ def test_long_rows(
     cuda: Backend, guarded: Make, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     monkeypatch.setattr(tuning, "ROWS_PER_WARP", 2)
-    forget_problems()
     each(cuda, guarded, KINDS[name], KINDS[name].random((3, 2600), 3), 1, SCANS)
-    forget_problems()
 
 
 @pytest.mark.parametrize("commutative", [False, True])

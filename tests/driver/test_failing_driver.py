@@ -95,7 +95,6 @@ def way(failing: Failing, request: pytest.FixtureRequest, monkeypatch: pytest.Mo
         monkeypatch.setattr(pinned, "TRAY_BYTES", 0)
     if request.param == "by stages":
         monkeypatch.setattr(staging, "DIRECT_BYTES", 1)
-    forget_problems()
     return str(request.param)
 
 

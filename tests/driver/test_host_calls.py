@@ -40,7 +40,6 @@ def listed(monkeypatch: pytest.MonkeyPatch) -> Listed:
     fake_driver.stub_kernels(monkeypatch)
     found = Listed(made)
     monkeypatch.setattr(driver, "api", lambda: found)
-    forget_problems()
     return found
 
 

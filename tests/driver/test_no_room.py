@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support import Backend, assert_same, forget_problems
+from support import Backend, assert_same
 
 import gpualgo as ga
 from gpualgo._base import threads
@@ -38,7 +38,6 @@ def full(cuda: Backend, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
 
     monkeypatch.setattr(blocks, "SLOT_BYTES", 512)
     monkeypatch.setattr(blocks, "MOST_LANES", 2)
-    forget_problems()
     with ga.default_device("cuda"):
         yield refused
 

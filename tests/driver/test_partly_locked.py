@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support import Backend, assert_same, forget_problems
+from support import Backend, assert_same
 
 import gpualgo as ga
 from gpualgo._driver import driver
@@ -58,7 +58,6 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
         monkeypatch.setattr(pinned, "TRAY_BYTES", 0)
     if request.param == "whole":
         monkeypatch.setattr(host_small, "MOST_BYTES", 0)
-    forget_problems()
     return str(request.param)
 
 

@@ -88,7 +88,6 @@ def way(request: pytest.FixtureRequest, cuda: Backend, monkeypatch: pytest.Monke
         monkeypatch.setattr(host_small, "IN_PLACE_BYTES", 0)
     if request.param == "by copies":
         monkeypatch.setattr(pinned, "TRAY_BYTES", 0)
-    forget_problems()
     return str(request.param)
 
 
@@ -214,7 +213,6 @@ def test_arrays_are_let_go(
 ) -> None:
     """Without the garbage collector: fresh memory for each result would cost what it takes."""
     monkeypatch.setattr(host_small, "MOST_BYTES", most)
-    forget_problems()
     x, out = np.arange(3000.0), np.zeros(1500)
 
     def scaled(a: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support import Backend, a_few, assert_same, forget_problems, scaled
+from support import Backend, a_few, assert_same, scaled
 
 import gpualgo as ga
 from gpualgo._algorithms.reduce import cuda as reductions
@@ -35,7 +35,6 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
         monkeypatch.setattr(transformations, "LARGE_BYTES", 1)
         monkeypatch.setattr(staging.pieces, "__defaults__", (1 << 12,))
     monkeypatch.setattr(pinned, "TRAY_BYTES", 1)
-    forget_problems()
     return str(request.param)
 
 
@@ -113,7 +112,6 @@ def blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(staging, "GAPS_BYTES", 1)
     monkeypatch.setattr(transformations, "LARGE_BYTES", 1)
     monkeypatch.setattr(reductions, "BLOCK_BYTES", 1 << 12)
-    forget_problems()
     monkeypatch.setattr(transformations, "SLOT_BYTES", 1 << 12)
 
 

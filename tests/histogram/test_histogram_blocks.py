@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support import Backend, a_few, assert_same, forget_problems
+from support import Backend, a_few, assert_same
 
 import gpualgo as ga
 
@@ -24,7 +24,6 @@ def blocks(cuda: Backend, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(cut, "BLOCK_BYTES", BLOCK)
     monkeypatch.setattr(staging, "DIRECT_BYTES", 256)
     monkeypatch.setattr(staging, "GAPS_BYTES", 256)
-    forget_problems()
     monkeypatch.setattr(staging.pieces, "__defaults__", (200,))
     ran: list[Any] = []
     usual = cut._counts_of

@@ -33,7 +33,6 @@ def test_a_new_length_keeps_no_edges(has_weights: bool) -> None:
 
 @pytest.mark.parametrize("is_joint", [False, True])
 def test_edges_are_bounded_in_bytes(monkeypatch: pytest.MonkeyPatch, is_joint: bool) -> None:
-    forget_problems()
     monkeypatch.setattr(memo, "MOST_BYTES", 1 << 20)
     x, edges = np.random.default_rng(0).random(500), np.linspace(0, 1, 5001)
 
@@ -70,7 +69,6 @@ def test_lengths_share_no_finder() -> None:
 
 def test_a_problem_that_is_given_up_goes_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not when the collector comes by: its tables may be large."""
-    forget_problems()
     monkeypatch.setattr(memo, "MOST_BYTES", 1 << 20)
     x, edges = np.random.default_rng(0).random(500), np.linspace(0, 1, 5001)
     gc.collect()

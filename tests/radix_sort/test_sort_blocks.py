@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support import BFLOAT16, Backend, a_few, assert_same, forget_problems
+from support import BFLOAT16, Backend, a_few, assert_same
 
 import gpualgo as ga
 
@@ -29,7 +29,6 @@ def small(
     monkeypatch.setitem(gpu.get(0).__dict__, "memory_bytes", 8000)
     monkeypatch.setattr(staging, "DIRECT_BYTES", 256)
     monkeypatch.setattr(staging, "GAPS_BYTES", 256)
-    forget_problems()
     monkeypatch.setattr(staging.pieces, "__defaults__", (200,))
     ran: list[Any] = []
     usual = host_whole.begin

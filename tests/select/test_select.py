@@ -14,7 +14,6 @@ from support import (
     Array,
     Backend,
     a_few,
-    forget_problems,
     random_array,
     sampled,
     scaled,
@@ -251,7 +250,6 @@ def test_large_arrays_go_by_blocks(cuda: Backend, monkeypatch: pytest.MonkeyPatc
     from gpualgo._algorithms.select import cuda as blocks
 
     monkeypatch.setattr(blocks, "BLOCK_BYTES", 5000)
-    forget_problems()
     x, keep = random_array((7, 999), np.dtype("float32")), marks((7, 999))
     locked = ga.empty_pinned(x.shape, x.dtype)
     locked[...] = x

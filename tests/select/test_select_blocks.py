@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support import Backend, assert_same, forget_problems
+from support import Backend, assert_same
 
 import gpualgo as ga
 
@@ -22,7 +22,6 @@ def _blocks(cuda: Backend, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
     monkeypatch.setattr(cut, "BLOCK_BYTES", 200)
     monkeypatch.setattr(host_small, "run", lambda *_: False)
-    forget_problems()
     with ga.default_device("cuda"):
         yield
 

@@ -146,7 +146,7 @@ def fold_plan(fold: Fold, x: Array, axes: tuple[int, ...]) -> Plan:
 
     def of_piece(x: Array) -> Any:
         if not isinstance(function, np.ufunc):
-            return np.array(function(x))  # an array wraps on assignment
+            return function(x)
         result = function.reduce(x)
         if x.dtype.kind != "f" or result < 0 or result > 0:
             return result
@@ -169,7 +169,7 @@ def fold_plan(fold: Fold, x: Array, axes: tuple[int, ...]) -> Plan:
             if pieces > 1:
                 joined = np.array(parts)
                 parts = [of_piece(joined) if isinstance(function, np.ufunc) else joined.sum()]
-            outs[0][...] = parts[0]
+            outs[0][...] = np.array(parts[0])  # an array wraps, a number is refused
             return
         parts = of_pieces(arrays[0].transpose(order).reshape(shape), pieces, of_rows, axis=axis)
         result = parts[0] if pieces == 1 else np.concatenate(parts, axis=axis // 2)
