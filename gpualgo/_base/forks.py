@@ -81,12 +81,12 @@ def check(what: str) -> None:
         raise RuntimeError(_BROKEN.format(what))
 
 
-def _acquire_locks(patience: float = PATIENCE) -> None:
+def _acquire_locks(patience: float | None = None) -> None:
     if getattr(_held, "locks", None):
         return  # already acquired for this fork
     _held.locks, _held.has_missed = [], False
     for lock in _locks:  # other threads may append locks meanwhile
-        if lock.acquire(timeout=patience):
+        if lock.acquire(timeout=PATIENCE if patience is None else patience):
             _held.locks.append(lock)
         else:
             _held.has_missed = True

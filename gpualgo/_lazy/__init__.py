@@ -40,7 +40,7 @@ class Hooks:
     def implementation_of(self, function: Callable[..., Any]) -> Any:
         """Return what a NumPy function does: gpualgo.numpy's if `functions` has none."""
         if function not in self.functions:
-            table = import_module("gpualgo.numpy._call")
+            table = import_module("gpualgo.numpy._wrap")
             self.functions[function] = table.of_native(function)
         return self.functions[function]
 

@@ -19,7 +19,7 @@ from gpualgo._base import dtypes, recording
 from gpualgo._driver import default_device, device, staging
 from gpualgo._driver.default_device import CPU
 from gpualgo._lazy import is_lazy, operators
-from gpualgo._lazy.combining import is_aligned, led_by, zipped
+from gpualgo._lazy.combining import is_aligned
 from gpualgo._pipeline import checks
 from gpualgo.lazy import LazyArray, full
 from gpualgo.lazy import asarray as lazy_of
@@ -104,11 +104,6 @@ def _native_numbers(x: np.ndarray[Any, Any], where: str) -> np.ndarray[Any, Any]
 
 def is_host(x: Any) -> bool:
     return type(x) is np.ndarray
-
-
-def as_array(x: Any) -> Any:
-    """Return an argument as an array; a number becomes a 0-d array."""
-    return x if hasattr(x, "ndim") else np.asarray(x)
 
 
 def is_true(a: Any) -> Any:
@@ -218,7 +213,6 @@ def _with_interface(
     name = fn.__name__
     native = getattr(np, name, None)
     parameters = inspect.signature(fn).parameters.values()
-    # Positional-only parameters cannot be given by keyword: their names are empty.
     parameter_names = [one.name for one in parameters]
     names = ["" if one.kind is one.POSITIONAL_ONLY else one.name for one in parameters]
     out_index = names.index("out") if "out" in names else None
@@ -251,7 +245,9 @@ def _with_interface(
                 size += x.size
                 is_host = is_host and (not orders or has_order(x.dtype))
             if arrays and is_host and native is not None:
-                if is_few(size, min(few, FEW) if "where" in kwargs else few):
+                options = dict(zip(names[arrays:], operands[arrays:], strict=False)) | kwargs
+                most = min(few, FEW) if "where" in options else few
+                if is_few(size, most) and (not options or is_numpys(options, orders)):
                     return native(*operands, **kwargs)
                 if exact and is_exact(operands, kwargs, exact):
                     result = native(*operands, **kwargs)
@@ -316,14 +312,6 @@ def _function_names() -> frozenset[str]:
     return frozenset((*TABLE, *algorithms, *lazy.__all__, "copy", "lazy"))
 
 
-def of_native(function: Callable[..., Any]) -> Callable[..., Any] | None:
-    """Return the function of this package for one of NumPy's, None if there is none."""
-    for entry in TABLE.values():
-        if entry.native is function or getattr(np, entry.name, None) is function:
-            return entry.function
-    return None
-
-
 def is_swapped(out: Any) -> bool:
     """Return whether ``out=`` has the other byte order, which kernels do not write."""
     return type(out) is np.ndarray and not out.dtype.isnative
@@ -363,25 +351,35 @@ def is_few(size: int, few: int) -> bool:
     return size < few and default_device.current() < 0
 
 
+def is_numpys(options: dict[str, Any], orders: bool) -> bool:
+    """Return whether NumPy's function may take these options.
+
+    Not outputs that are refused here, nor those without axes, past whose end its scans write; nor
+    results in 16-bit floats if the function `orders` or sums elements.
+    """
+    dtype, out = options.get("dtype"), options.get("out")
+    try:
+        kinds = [np.dtype(one) for one in (dtype, getattr(out, "dtype", None)) if one is not None]
+    except TypeError:
+        return False
+    is_array = out is None or (type(out) is ndarray and out.ndim and dtypes.name_of(out.dtype))
+    return bool(is_array) and (not orders or all(map(has_order, kinds)))
+
+
 def is_exact(operands: list[Any], kwargs: dict[str, Any], exact: str) -> bool:
     """Return whether NumPy reduces an array along no axis or one as here, and as fast."""
     x, *axis = [*operands, kwargs["axis"]] if "axis" in kwargs else operands
-    if len(axis) > 1 or not {"axis", "keepdims"}.issuperset(kwargs):
+    is_plain = len(axis) < 2 and {"axis", "keepdims"}.issuperset(kwargs)
+    if not is_plain or type(kwargs.get("keepdims", False)) is not bool:
         return False
-    if type(kwargs.get("keepdims", False)) is not bool or (axis and type(axis[0]) not in _AXES):
-        return False
-    is_fast = x.dtype.char in exact and x.shape[-1:] >= (EXACT_ROW,)
+    is_plain = not axis or type(axis[0]) in (int, type(None))
+    is_fast = is_plain and x.dtype.char in exact and x.shape[-1:] >= (EXACT_ROW,)
     return is_fast and x.flags.c_contiguous and is_few(x.nbytes, EXACT_BYTES)
-
-
-_AXES = int, type(None)
 
 
 def _is_the_first(result: Any) -> bool:
     """Return whether results hold no zeros or NaN, of which the first is returned here."""
-    if result.dtype.kind != "f" or not result.ndim:
-        return bool(result.dtype.kind != "f" or result < 0 or result > 0)
-    return bool(((result < 0) | (result > 0)).all())
+    return result.dtype.kind != "f" or bool(((result < 0) | (result > 0)).all())
 
 
 def has_order(dtype: np.dtype[Any]) -> bool:
@@ -555,15 +553,6 @@ def cast(x: Any, kind: Dtype, where: str) -> Any:
     return x if own == kind else operators.cast(x, own, kind, where)
 
 
-def in_library_of(result: Any, x: Any, where: str) -> Any:
-    """Return a result in the library of x, an argument of its shape."""
-    if type(result) is type(x) or isinstance(result, np.generic):
-        return result
-    computed = zipped(result, where)
-    placed = led_by(computed, zipped(x, where))
-    return result if placed is computed else copy(placed)
-
-
 def axis_of(axis: Any, ndim: int, where: str) -> int:
     """Return a single axis as a non-negative number."""
     return checks.axes_of(checks.integer(axis, "axis", where), ndim, where)[0]
@@ -581,7 +570,9 @@ def evaluate_into(x: Any, out: Any, where: str) -> Any:
     if out is None:
         return copy(x)
     check_shape(out, x.shape, where)
-    write(cast(x, dtype_of(out, where), where), out)
+    wanted = dtype_of(out, where)
+    warn_of_parts(x.dtype, wanted)
+    write(cast(x, wanted, where), out)
     return out
 
 

@@ -448,7 +448,6 @@ def _has_length(bins: Any) -> bool:
 
 
 def _dimension(x: Any, bins: Any, range: Any, kind: Any, name: str) -> ResolvedBins:
-    """Return the bins of one dimension."""
     if is_edges(bins):
         return _given_bins(bins, name)
     if bins < 1:

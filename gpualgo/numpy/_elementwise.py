@@ -195,10 +195,6 @@ def _angle(z: Any) -> Any:
     return np.arctan2(np.imag(z) * 1, np.real(z))  # of a bool, NumPy takes the integer 0
 
 
-def _degrees(z: Any) -> Any:
-    return _angle(z) * (180 / math.pi)
-
-
 @numpy_function("One transform; host arrays: NumPy's loops on all cores")
 def angle(z: Any, deg: Any = False) -> Any:
     """Return the angles of complex numbers, in radians or degrees.
@@ -211,7 +207,8 @@ def angle(z: Any, deg: Any = False) -> Any:
         if not deg:
             return angles
         return UFUNCS["multiply"](angles, 180 / math.pi, out=angles if angles.ndim else None)
-    return mapped(_degrees if deg else _angle, (z,), None, "angle")
+    op = (lambda z: _angle(z) * (180 / math.pi)) if deg else _angle
+    return mapped(op, (z,), None, "angle")
 
 
 # --- Rounding to decimals, tens or integers: one transform each.

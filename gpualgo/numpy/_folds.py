@@ -137,7 +137,6 @@ def identity_of(ufunc: np.ufunc, start: Any, kind: Any, name: str, initial: Any)
 
 
 def _masked(x: Any, mask: Any, kind: Any, filler: Any, _bits: bytes) -> Any:
-    """Return the elements, excluded ones replaced."""
     return np.where(mask.broadcast_to(x.shape), x if x.dtype == kind else x.astype(kind), filler)
 
 
@@ -188,14 +187,10 @@ def reduced(
     if 0 in a.shape:
         check_some(ufunc, a.shape, axis, initial, name)
     own = _call.dtype_of(a, name)
-    kind = kind_of(ufunc, own, dtype, name)
-    if dtype is None and out is not None:
-        wanted = _call.dtype_of(out, name)
-        if RULES[ufunc] is SUM:
-            kind = wider(kind, wanted)
-        has_initial = initial is not UNSET and RULES[ufunc] is not TRUTH
-        if has_initial and dtypes.can_cast(kind, wanted):
-            kind = wanted  # NumPy casts `initial` to out's dtype
+    if dtype is None and out is not None and RULES[ufunc] is not TRUTH:
+        kind, initial = _kind_for_out(ufunc, own, out, initial, name)
+    else:
+        kind = kind_of(ufunc, own, dtype, name)
     start = reductions.started(ufunc, kind) if initial is UNSET else start_of(initial, kind)
     a, own = real_of(a, own, kind)
     if (mask := mask_of(where, a.shape, name)) is not None:
@@ -216,6 +211,23 @@ def reduced(
     if direct_out is not None or (out is None and acc == kind):
         return result
     return cast_result(result, kind, out, name)
+
+
+def _kind_for_out(
+    ufunc: np.ufunc, own: Dtype, out: Any, initial: Any, name: str
+) -> tuple[Dtype, Any]:
+    """Return the dtype to compute in for ``out=``, and `initial`, which NumPy casts to out's."""
+    wanted = _call.dtype_of(out, name)
+    kind = ufunc.resolve_dtypes((wanted, own, None))[2]  # raises as NumPy
+    has_initial = initial is not UNSET and initial is not None
+    initial = start_of(initial, wanted) if has_initial else initial
+    if RULES[ufunc] is SUM and not (has_initial and wanted.kind == "c"):
+        kind = wider(reductions.sum_dtype(own), wanted)
+    elif kind.kind == "f" and {own.kind, wanted.kind} == {"i", "u"}:  # float64 is for neither
+        kind = kind_of(ufunc, own, None, name)
+        if kind.kind == "u" and has_initial and initial < 0:
+            raise NotTaken(f"{name}: initial={initial} is no {kind}; pass out= of that dtype")
+    return kind, initial
 
 
 def check_some(

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gpualgo import argsort, copy, lazy, merge_sort, transform
-from gpualgo._lazy.combining import place_lazy
+from gpualgo._lazy.combining import led_by, place_lazy, zipped
 from gpualgo.numpy import _call
 from gpualgo.numpy._call import aligned
 
@@ -83,7 +83,8 @@ def order_of_rows(rows: Any) -> Any:
                for field in fields(matrix[:, j])]  # fmt: skip
     if len(columns) <= _MOST_FIELDS:
         return order_by(columns)
-    precedes = complex_less if matrix.dtype.kind == "c" else _precedes
+    is_complex = matrix.dtype.kind == "c"
+    precedes = complex_less if is_complex else (lambda a, b: a < b or (a == a and b != b))
     count, length = matrix.shape
 
     def less(i: Any, j: Any) -> Any:
@@ -96,10 +97,6 @@ def order_of_rows(rows: Any) -> Any:
         return False
 
     return merge_sort(evaluated_like(lazy.arange(count), rows), less=less)
-
-
-def _precedes(a: Any, b: Any) -> Any:
-    return a < b or (a == a and b != b)
 
 
 def order_by(fields: Sequence[Any], axis: int = 0) -> Any:
@@ -128,3 +125,12 @@ def complex_in_order(x: Any, needs_order: bool) -> tuple[Any, Any]:
 def evaluated_like(x: Any, like: Any) -> Any:
     """Return a lazy array that reads no array, evaluated in the library of another."""
     return copy(*place_lazy((x,), (like,), "unique"))
+
+
+def in_library_of(result: Any, x: Any, where: str) -> Any:
+    """Return a result in the library of x, an argument of its shape."""
+    if type(result) is type(x) or isinstance(result, np.generic):
+        return result
+    computed = zipped(result, where)
+    placed = led_by(computed, zipped(x, where))
+    return result if placed is computed else copy(placed)

@@ -9,7 +9,7 @@ import numpy as np
 from gpualgo import reduce
 from gpualgo.lazy import reductions
 from gpualgo.numpy import _call, _loops
-from gpualgo.numpy._call import NotTaken, as_array, flattened, numpy_function
+from gpualgo.numpy._call import BOOL, NotTaken, flattened, numpy_function
 from gpualgo.numpy._folds import cast_result
 from gpualgo.numpy._ufuncs import UFUNCS
 
@@ -17,8 +17,7 @@ _PASSES = "One reduction that multiplies while reading; host floats: BLAS on all
 
 
 def _product(a: Any, b: Any, out: Any, name: str) -> Any:
-    """Return the product of two vectors, or of a number and another array."""
-    x, y, is_conjugate = a, as_array(b), name == "vdot"
+    x, y, is_conjugate = a, b if hasattr(b, "ndim") else np.asarray(b), name == "vdot"
     if is_conjugate:
         x, y = flattened(x), flattened(y)
         if x.shape != y.shape:
@@ -36,12 +35,18 @@ def _product(a: Any, b: Any, out: Any, name: str) -> Any:
     if not (x.ndim and y.ndim):
         return _call.number_of(UFUNCS["multiply"](x, y, out=out))
     native: Any = {"dot": np.dot, "inner": np.inner, "vdot": np.vdot}[name]
-    is_exact = type(x) is type(y) is np.ndarray and all(_call.has_order(z.dtype) for z in (x, y))
-    are_bools = is_exact and x.dtype == y.dtype == np.bool_  # NumPy stops at the first pair
-    if is_exact and _call.is_few(x.size, _call.ALL if are_bools else _call.FEW_FOR_ONE_PASS):
-        return native(x, y) if out is None else native(x, y, out)
-    if out is None and _is_blas(x, y, is_conjugate):
-        return _loops.dotted(x, y)
+    if type(x) is type(y) is np.ndarray and all(_call.has_order(z.dtype) for z in (x, y)):
+        kind = x.dtype if x.dtype == y.dtype else np.result_type(x, y)
+        few = _loops.ROW if kind in _BLAS else _call.FEW_FOR_ONE_PASS  # BLAS uses all cores
+        if _call.is_few(x.size, _call.ALL if kind == BOOL else few):  # bools: up to the first pair
+            return native(x, y) if out is None else native(x, y, out)
+        copies = kind.kind == "c" and not is_conjugate
+        is_blas = x.dtype == y.dtype in _BLAS and hasattr(np, "vecdot")  # new in NumPy 2
+        if is_blas and _call.is_few(x.size, _call.FEW_FOR_ONE_PASS if copies else _call.ALL):
+            total = _loops.dotted(np.conj(x) if copies else x, y)
+            if out is not None:
+                out[...] = total
+            return total
     products, kind = reductions.products(x, y, is_conjugate, name)
     start, acc = reductions.started(np.add, kind), products.dtype
     if acc == kind:
@@ -51,18 +56,6 @@ def _product(a: Any, b: Any, out: Any, name: str) -> Any:
 
 
 _BLAS = frozenset(map(np.dtype, ("f4", "f8", "c8", "c16")))
-
-
-def _is_blas(x: Any, y: Any, is_conjugate: bool) -> bool:
-    """Return whether NumPy's BLAS multiplies two vectors: floats of one dtype on the host."""
-    return (
-        type(x) is type(y) is np.ndarray
-        and x.dtype == y.dtype
-        and x.dtype in _BLAS
-        and (is_conjugate or x.dtype.kind == "f")
-        and hasattr(np, "vecdot")  # new in NumPy 2
-        and _call.is_few(x.size, _call.ALL)
-    )
 
 
 def _check_out(x: Any, y: Any, out: Any, name: str) -> None:

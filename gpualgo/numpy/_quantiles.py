@@ -221,7 +221,8 @@ def _define(
     ) -> Any:  # fmt: skip
         keepdims = keepdims is not UNSET and bool(keepdims)
         out = _call.out_of(out, name)
-        if is_host(a) and _call.is_few(a.size, _FEW_WITH_NAN if skips_nan else _call.FEW):
+        few = _FEW_WITH_NAN if skips_nan else _call.FEW
+        if is_host(a) and _call.has_order(a.dtype) and _call.is_few(a.size, few):
             return getattr(np, name)(a, axis, out, False, keepdims)
         rows = rows_of(a, axis, name)
         if not rows.length or (skips_nan and 0 in rows.shape):

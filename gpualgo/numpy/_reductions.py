@@ -204,10 +204,6 @@ def _first_greatest(a: Any, b: Any) -> Any:
     return b[0] if is_later else a[0], b[1] if is_later else a[1], a[2] | b[2]
 
 
-def _complex_index(has_numbers: Any, index: Any) -> Any:
-    return np.where(has_numbers, index, -1)
-
-
 _PAIRS = ExpressionCache(lambda x, axis: zipped((x, indices_along(x.shape, axis)), ""))
 
 
@@ -223,6 +219,7 @@ def _index_of_number(
         if value == value:
             return index
     number = kind.type(filler)
+    index_of: Any
     if kind.kind == "c":
         x = lazy_of(a)
         operands = (x, indices_along(x.shape, axis), number)
@@ -230,7 +227,7 @@ def _index_of_number(
             lambda x, index, filler: (np.where(x == x, x, filler), index, x == x), operands, name
         )
         _, *parts = reduce(elements, None, ops[1], axis=axis, keepdims=keepdims)
-        parts, index_of = parts[::-1], _complex_index
+        parts, index_of = parts[::-1], (lambda is_number, at: np.where(is_number, at, -1))
     else:
         parts = [*reduce(_PAIRS((a,), name, axis), None, ops[0], axis=axis, keepdims=keepdims)]
         index_of = _index_or_minus_one(number)
@@ -394,7 +391,6 @@ def variance_of(
 
 
 def _spreads(*args: Any) -> Any:
-    """Return variances or standard deviations from moments with counts."""
     *stats, ddof, _, is_root, wanted, skips_nan = args
     freedom = _degrees_of_freedom(stats[0], ddof, skips_nan)
     return reductions.lazy_as(reductions.spread_of(tuple(stats), freedom, is_root), wanted)
@@ -416,7 +412,6 @@ def _variance_around(
     a: Any, axis: Any, dtype: Any, out: Any, ddof: Any, keepdims: bool, mask: Any, mean: Any,
     is_root: bool, name: str,
 ) -> Any:  # fmt: skip
-    """Return variances around a given mean: sums of squared distances."""
     own = _call.dtype_of(a, name)
     acc = reductions.wide(own)
     if hasattr(mean, "dtype") and not isinstance(mean, np.generic):

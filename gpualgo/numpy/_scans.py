@@ -58,6 +58,7 @@ def _cumulative(
     ("cumulative_prod", np.multiply,
      "Return the cumulative products along an axis; ``include_initial=True`` puts a one first.",
      "gnp.cumulative_prod([1, 2, 3], include_initial=True)", "array([1, 1, 2, 6])"),
+    orders=True,
 )  # fmt: skip
 def _with_initial(
     name: str, ufunc: np.ufunc, x: Any, /, *, axis: Any = None, dtype: Any = None,
@@ -68,6 +69,7 @@ def _with_initial(
         if x.ndim > 1:
             raise ValueError(f"{name}: an array of {x.ndim} axes needs axis=")
         axis = 0
+    axis = axis[0] if type(axis) is tuple and len(axis) == 1 else axis
     x = x if x.ndim else flattened(x)
     if not include_initial:
         return accumulated(ufunc, x, axis, dtype, out, name)
@@ -262,8 +264,9 @@ def _extra(x: Any, kind: Any, name: str) -> Any:
 
 
 @numpy_function(
-    "One reduction that computes the areas while reading", arrays=2, few=_call.FEW_FOR_ONE_PASS
-)
+    "One reduction that computes the areas while reading", arrays=2, few=_call.FEW_FOR_ONE_PASS,
+    orders=True,
+)  # fmt: skip
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: Any = -1) -> Any:
     """Return the integral along an axis by the trapezoidal rule.
 
@@ -277,7 +280,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: Any = -1) -> Any:
         raise np.exceptions.AxisError(-1, 0, name)
     axis = _call.axis_of(axis, y.ndim, name)
     if x is not None:
-        x = _call.as_array(x)
+        x = x if hasattr(x, "ndim") else np.asarray(x)
         x_axis = axis if x.ndim == 1 else _call.axis_of(axis, x.ndim, name)
         areas = _AREAS_BETWEEN((y, x), name, axis, x_axis)
     elif type(dx) in (bool, int, float, complex):

@@ -29,7 +29,6 @@ def flags_of(x: Any, where: str) -> Any:
 
 @lru_cache(256)
 def _positions_of(shape: tuple[int, ...]) -> Any:
-    """Return each element's index, in C order, as a lazy array."""
     return lazy.arange(math.prod(shape)).reshape(shape)
 
 
@@ -200,7 +199,6 @@ def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Any:
 
 
 def _spread(flags: Any, shape: tuple[int, ...], axis: int) -> Any:
-    """Return the flags along an axis as an array of this shape, lazily."""
     return flags.reshape(-1, *(1,) * (len(shape) - axis - 1)).broadcast_to(shape)
 
 

@@ -54,7 +54,7 @@ def _among(x: Any, others: Any, invert: bool) -> Any:
         from gpualgo._algorithms.searchsorted.problem import AMONG, NOT_AMONG, search_on_gpu
 
         result = search_on_gpu(keys, x, "isin", NOT_AMONG if invert else AMONG)
-        return _call.in_library_of(result, x, "isin")
+        return _orders.in_library_of(result, x, "isin")
     x = copy(x) if is_lazy(x) else x
     indices = searchsorted(keys, x, less=_orders.complex_less if is_complex else None)
     if not isinstance(indices, np.ndarray) and isinstance(indices, np.generic):
@@ -77,14 +77,10 @@ def _among_integers(x: Any, others: Any, own: Any, kind: Any, invert: bool) -> A
     wide = np.dtype(np.uint64 if own.kind == "i" else np.int64)  # one is uint64, the other signed
     x_wide, others_wide = (_call.cast(one, wide, "isin") for one in (x, others))
     is_member = _among(x_wide, others_wide, invert)
-    fits: Any = lazy.transform(_not_negative if own.kind == "i" else _fits_int64, x)
+    fits: Any = lazy.transform((lambda a: a >= 0) if own.kind == "i" else _fits_int64, x)
     if invert:
         return transform(np.logical_or, is_member, np.logical_not(fits))
     return transform(np.logical_and, is_member, fits)
-
-
-def _not_negative(a: Any) -> Any:
-    return a >= 0
 
 
 def _fits_int64(a: Any) -> Any:
@@ -103,7 +99,7 @@ def _in_table(x: Any, others: Any, low: int, high: int, invert: bool) -> Any:
     slots = lazy.transform(slot, x, first)
     is_member = lazy.take(table, slots, mode="clip")
     is_member = transform(np.logical_not, is_member) if invert else copy(is_member)
-    return _call.in_library_of(is_member, x, "isin")
+    return _orders.in_library_of(is_member, x, "isin")
 
 
 def _slot(a: Any, low: Any) -> Any:
@@ -426,5 +422,4 @@ def _merged(keys: Sequence[Any], values: Sequence[Any] = (None, None)) -> Any:
 
 
 def _is_unique(previous: Any, a: Any, following: Any, index: Any, last: Any) -> Any:
-    """Return whether an element differs from its neighbours."""
     return (index == 0 or previous != a) and (index == last or a != following)

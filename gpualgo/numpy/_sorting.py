@@ -162,7 +162,7 @@ def lexsort(keys: Any, axis: Any = -1) -> Any:
     if not shape:
         return _indices(arrays[0], 0, False, "lexsort")[0]
     fields = [field for one in reversed(arrays) for field in _orders.fields(one)]
-    return _call.in_library_of(order_by(fields, axis), arrays[0], "lexsort")
+    return _orders.in_library_of(order_by(fields, axis), arrays[0], "lexsort")
 
 
 def _keys_of(keys: Any) -> list[Any]:
@@ -282,7 +282,6 @@ def _evaluated(x: Any, where: str) -> Any:
 
 
 def _apply_sorter(a: Any, sorter: Any) -> Any:
-    """Return the elements of a in the order given by a sorter."""
     length, where = a.shape[0], "searchsorted"
     kind = _call.dtype_of(sorter, where)
     if kind.kind not in "iu" or len(sorter.shape) != 1:
@@ -336,7 +335,7 @@ def digitize(x: Any, bins: Any, right: Any = False) -> Any:
     side: Any = "left" if right else "right"
     if not is_host(bins):
         x = _on_device_of(bins, x, where, ("bins", "x"))
-        return _call.in_library_of(_digitize_on_gpu(x, bins, side), x, where)
+        return _orders.in_library_of(_digitize_on_gpu(x, bins, side), x, where)
     is_decreasing = _is_decreasing(bins)
     if is_decreasing:
         bins = bins[::-1]

@@ -291,6 +291,7 @@ def _fit(x: Any, mask: Any, shape: tuple[int, ...], out: Any, name: str) -> Any:
     return applied(_select, (mask, x, x.dtype.type(0) if out is None else out), name)
 
 
+_IN_FLOAT16 = np.hypot, np.logaddexp, np.logaddexp2  # of numbers of one byte
 _FEW = {"reduce": _call.FEW_FOR_ONE_PASS, "reduceat": 1 << 22}  # NumPy takes less time
 _MASKED = 1 << 14  # from this size a cheap ufunc with ``where=`` is a transform
 _ON_HOST = (type(None), bool, np.bool_, np.ndarray)  # types of ``where=`` and ``out=``
@@ -449,13 +450,16 @@ class UFunc:
             )
         x = array_of(array, f"{name}: array")
         few = _FEW.get(method, _call.FEW) if options.get("where", True) is True else _call.FEW
-        if is_host(x) and _call.has_order(x.dtype) and _call.is_few(x.size, few):
-            return getattr(native, method)(x, *args, dtype, _call.out_of(out, name), **options)
+        own = _call.dtype_of(x, name)
+        is_narrow = not _call.has_order(own) or (own.itemsize == 1 and native in _IN_FLOAT16)
+        are_few = is_host(x) and _call.is_few(x.size, few) and not is_narrow
+        if are_few and _call.is_numpys({"dtype": dtype, "out": out}, True):
+            return getattr(native, method)(x, *args, dtype, out, **options)
         kinds: Any = {}
         if dtype is not None:
             kinds = {"signature": (dtypes.as_dtype(dtype, name), None, None), "casting": "unsafe"}
-        own = _call.dtype_of(x, name)
-        native.resolve_dtypes((None, own, None), reduction=True, **kinds)  # raises as NumPy
+        if dtype is not None or out is None:  # raises as NumPy
+            native.resolve_dtypes((None, own, None), reduction=True, **kinds)
         return _call.with_native_outs((out,), lambda out: run(x, out, name))
 
     def outer(self, A: Any, B: Any, /, **kwargs: Any) -> Any:
@@ -494,7 +498,6 @@ class UFunc:
 
 
 def _single_axis(axis: Any, ndim: int, name: str) -> Any:
-    """Return the axis of ``accumulate``, which accepts only one."""
     if axis is None or isinstance(axis, tuple):
         axes = tuple(range(ndim)) if axis is None else axis
         if ndim and len(axes) != 1:

@@ -197,7 +197,6 @@ class WrappedFunction:
         return native
 
     def _to_namespace(self, result: Any) -> Any:
-        """Return NumPy arrays as the namespace's own."""
         if isinstance(result, tuple) and hasattr(result, "_fields"):
             return type(result)(*map(self._to_namespace, result))
         if isinstance(result, (tuple, list)):
@@ -347,3 +346,11 @@ class _Translator:
             self.has_other = True
             return np.asarray(x)
         return x
+
+
+def of_native(function: Callable[..., Any]) -> Callable[..., Any] | None:
+    """Return the function of this package for one of NumPy's, None if there is none."""
+    for entry in TABLE.values():
+        if entry.native is function or getattr(np, entry.name, None) is function:
+            return entry.function
+    return None

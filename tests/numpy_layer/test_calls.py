@@ -56,5 +56,5 @@ def fault(backend: Backend, words: list[str], text: str) -> str:
 @pytest.mark.filterwarnings("ignore")
 def test_every_call(backend: Backend) -> None:
     rows = list(tables.lines(TABLE, r"[\w$].*\)$"))
-    found = [fault(backend, *row) for row in a_few(rows, len(rows) // 8)]
+    found = [fault(backend, *row) for row in a_few(rows, len(rows) // 16)]
     assert not any(found), "\n".join(filter(None, found))
