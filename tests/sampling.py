@@ -1,6 +1,6 @@
 """A run of the whole suite takes a sample of each test's cases; `--all` takes every case.
 
-A run that names files, folders or tests takes every case of them.
+A run that names files, folders or tests takes every case of them, unless `--sample` is given.
 """
 
 from __future__ import annotations
@@ -18,6 +18,9 @@ def add_options(parser: pytest.Parser) -> None:
     parser.addoption(
         "--all", action="store_true", help="run every case of each test, and those marked as slow"
     )
+    parser.addoption(
+        "--sample", action="store_true", help="take a sample, also of files that are named"
+    )
 
 
 _TAKES_SAMPLE = pytest.StashKey[bool]()
@@ -28,6 +31,7 @@ def configure(config: pytest.Config) -> bool:
     sent = getattr(config, "workerinput", None)
     if sent is None:
         names_tests = config.args_source is pytest.Config.ArgsSource.ARGS
+        names_tests = names_tests and not config.getoption("--sample")
         is_full = config.getoption("--all") or config.getoption("--exhaustive") or names_tests
         config.stash[_TAKES_SAMPLE] = not is_full
     else:
